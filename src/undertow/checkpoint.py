@@ -1,0 +1,165 @@
+"""A state on disk in one file: atomic, versioned, checksummed, and never unpickled.
+
+Layout, integers little-endian::
+
+    magic    8 bytes    b"UNDERTOW"
+    version  4 bytes    format version
+    sizes    8 + 8      lengths of header and payload
+    header   JSON       whatever the caller wants to know before it looks at the arrays
+    payload  npz        the arrays, uncompressed
+    digest   32 bytes   SHA-256 of everything before it
+
+A file is written beside its destination, flushed to the disk and renamed, so a crash leaves the old file or the new
+one, never half of one. The same content gives the same bytes. The digest detects damage; it does not prove who wrote
+the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import secrets
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT_VERSION = 1
+_MAGIC = b"UNDERTOW"
+_PREFIX = struct.Struct("<8sIQQ")
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_MAX_HEADER_BYTES = 16 * 2**20
+_STORABLE = "biufcSUmM"  # kinds of dtype that the npy format keeps without pickling
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be written or read; the message says why and what to do."""
+
+
+def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write ``header`` and ``arrays`` to ``path``, replacing what is there only once the new file is safe on disk."""
+    target = Path(os.path.realpath(path))  # through a symbolic link, not over it
+    if target.is_dir():
+        raise CheckpointError(f"path must name a file, got the directory {target}: add a file name")
+    content = _encode(header, arrays)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+        _sync_directory(target.parent)
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoint {target} could not be written ({error.strerror or error}): "
+            "check that the directory exists, may be written and has room"
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):  # gone already when all went well
+            temporary.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read what :func:`write` wrote; any doubt about the file is a :class:`CheckpointError`."""
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise CheckpointError(f"checkpoint {os.fspath(path)} does not exist: check the path") from None
+    except IsADirectoryError:
+        raise CheckpointError(f"checkpoint {os.fspath(path)} is a directory: name the file in it") from None
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoint {os.fspath(path)} could not be read ({error.strerror or error}): check its permissions"
+        ) from error
+    return _decode(content, os.fspath(path))
+
+
+def _encode(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    try:
+        text = json.dumps(dict(header), sort_keys=True, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"header must be plain JSON, got something else ({error}): put numbers that are not finite into arrays"
+        ) from None
+    if len(text) > _MAX_HEADER_BYTES:
+        raise CheckpointError(
+            f"header must take at most {_MAX_HEADER_BYTES} bytes, got {len(text)}: put large things into arrays"
+        )
+    payload = _pack(arrays)
+    body = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(text), len(payload)) + text + payload
+    return body + hashlib.sha256(body).digest()
+
+
+def _decode(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    if not content.startswith(_MAGIC):
+        raise CheckpointError(f"{name} is not an Undertow checkpoint: name a file written by save")
+    damaged = CheckpointError(f"checkpoint {name} is truncated or damaged: restore it from a copy or start afresh")
+    if len(content) < _PREFIX.size + _DIGEST_BYTES:
+        raise damaged
+    _, version, header_bytes, payload_bytes = _PREFIX.unpack_from(content)
+    if version > FORMAT_VERSION:
+        raise CheckpointError(
+            f"checkpoint {name} has format version {version}, this Undertow reads up to {FORMAT_VERSION}: "
+            "upgrade undertow"
+        )
+    total = _PREFIX.size + header_bytes + payload_bytes + _DIGEST_BYTES
+    if version < 1 or header_bytes > _MAX_HEADER_BYTES or total != len(content):
+        raise damaged
+    body = memoryview(content)[:-_DIGEST_BYTES]
+    if hashlib.sha256(body).digest() != content[-_DIGEST_BYTES:]:
+        raise damaged
+    start = _PREFIX.size + header_bytes
+    try:
+        header = json.loads(bytes(body[_PREFIX.size : start]))
+        arrays = _unpack(bytes(body[start:]))
+    except (ValueError, KeyError, EOFError, OSError, RuntimeError, MemoryError, RecursionError) as error:
+        raise damaged from error
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise damaged from error
+    if not isinstance(header, dict):
+        raise damaged
+    return header, arrays
+
+
+def _pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """An npz archive as ``numpy.savez`` would write it, with any names and without time stamps."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, value in arrays.items():
+            array = np.asarray(value)
+            if array.dtype.kind not in _STORABLE:
+                raise CheckpointError(
+                    f"array {name!r} must hold numbers or text, got dtype {array.dtype}: convert it before saving"
+                )
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _unpack(payload: bytes) -> dict[str, NDArray[Any]]:
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        # Members are stored as they are: one that claims to be larger than its archive is a decompression bomb.
+        if sum(info.file_size for info in archive.infolist()) > len(payload):
+            raise ValueError("archive larger inside than outside")
+    with np.load(io.BytesIO(payload), allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the rename itself durable; not every system lets a directory be opened, and there it is not needed."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
