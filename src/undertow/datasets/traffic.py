@@ -73,7 +73,7 @@ def _demand(nodes: int, days: Floats, draws: Draws) -> Floats:
             np.full_like(hour, 0.35),  # machines
         ]
     )
-    spread = (0.8, 0.6, 1.4, 1.0)  # backups join few sites, homes are everywhere
+    spread = (0.8, 0.6, 1.0, 0.9)  # backups join few sites, homes are everywhere
     slices = len(days)
     total = np.zeros((slices, nodes, nodes))
     for activity, sigma in zip(rhythm, spread, strict=True):
@@ -118,14 +118,14 @@ def _anomalies(low_rank: Floats, usual: Floats, fraction: float, rng: np.random.
         kind = rng.uniform()
         if kind < 0.03 and wanted >= nodes:
             where = (begin, rng.uniform(size=nodes) < 0.6, j)
-            added[where] = rng.uniform(4.0, 8.0) * (typical + usual[where[1], j])
+            added[where] = rng.uniform(2.0, 5.0) * (typical + usual[where[1], j])
             marked[where] = True
             continue
         span = slice(begin, begin + rng.integers(1, 5))
         if kind < 0.25:
             added[span, i, j] = -0.98 * low_rank[span, i, j]
         else:
-            added[span, i, j] = rng.uniform(2.0, 8.0) * (typical + usual[i, j])
+            added[span, i, j] = rng.uniform(1.0, 5.0) * (0.5 * typical + usual[i, j])
         marked[span, i, j] = True
     return added, marked
 

@@ -1,0 +1,24 @@
+"""The command line: parse, call, show. No mathematics here, and no jax before a command needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run ``undertow``; trouble with the input is one sentence on stderr and exit code 2."""
+    try:
+        from undertow.cli.app import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"typer", "click", "rich"}:
+            raise
+        sys.exit(_complain(f"the command line needs {error.name}: pip install 'undertow[cli]'"))
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def _complain(sentence: str) -> int:
+    print(f"undertow: {sentence}", file=sys.stderr)
+    return 2

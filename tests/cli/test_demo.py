@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from undertow.cli import main
+from undertow.cli.demo import burn_in, last_value, moving_average
+
+
+def test_last_value_and_moving_average_by_hand():
+    nan = np.nan
+    values = np.array([[1.0, nan], [nan, nan], [3.0, 5.0]])
+    np.testing.assert_allclose(last_value(values), [[1, 1], [1, 1], [3, 5]])  # never seen: mean of what was
+    np.testing.assert_allclose(moving_average(values, keep=0.75), [[1, 1], [1, 1], [1.5, 5]])
+    np.testing.assert_allclose(last_value(np.full((1, 2), nan)), 0)
+
+
+def test_burn_in_leaves_something_to_judge():
+    assert burn_in(288) == 20
+    assert burn_in(8) == 2
+    assert burn_in(2) == 0
+
+
+def test_demo_shows_tables_and_writes_a_picture(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.raises(SystemExit) as done:
+        main(["demo", "--slices", "24", "--out", str(tmp_path / "new" / "folder")])
+    assert done.value.code == 0
+    shown = capsys.readouterr().out
+    errors = {
+        name: float(line.split("│")[2])
+        for line in shown.splitlines()
+        for name in ("Undertow", "last value", "moving average")
+        if line.startswith(f"│ {name}")
+    }
+    assert errors["Undertow"] < errors["last value"]
+    assert errors["Undertow"] < errors["moving average"]
+    for words in ("rank at the end", "anomalies found", "anomalies missed", "false alarms", "time per slice"):
+        assert words in shown
+    picture = (tmp_path / "new" / "folder" / "traffic.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 50_000
+
+
+def test_folder_that_cannot_be_made_is_one_sentence(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit) as done:
+        main(["demo", "--out", str(tmp_path / "file" / "x")])
+    assert done.value.code == 2
+    assert capsys.readouterr().err == f"undertow: {tmp_path}/file/x: not a directory\n"

@@ -1,0 +1,103 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from undertow.cli import app, main
+from undertow.cli.cache import use_compilation_cache
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as done:
+        main(arguments)
+    return done.value.code
+
+
+def test_help_names_the_commands(capsys):
+    assert call("--help") == 0
+    assert "demo" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    assert call("--version") == 0
+    assert capsys.readouterr().out.startswith("undertow ")
+
+
+def test_unknown_command_and_bad_option(capsys):
+    assert call("dmeo") == 2
+    assert call("demo", "--slices", "many") == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_help_loads_neither_jax_nor_matplotlib():
+    code = (
+        "import sys\n"
+        "from undertow.cli import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit as done:\n    assert done.code == 0\n"
+        "assert not {'jax', 'matplotlib'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_without_typer_one_sentence_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; from undertow.cli import main; main(['demo'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "undertow: the command line needs typer: pip install 'undertow[cli]'\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (ValueError("x must be fine, got bad:\n  do this"), "x must be fine, got bad: do this"),
+        (TypeError("x must be a number"), "x must be a number"),
+        (FileNotFoundError(2, "No such file or directory", "there.npz"), "there.npz: no such file or directory"),
+        (ModuleNotFoundError("no", name="matplotlib"), "this command needs matplotlib: pip install 'undertow[cli]'"),
+        (ImportError("ssim needs scikit-image: pip install it"), "ssim needs scikit-image: pip install it"),
+    ],
+)
+def test_refusals_of_the_library_become_one_sentence(monkeypatch, capsys, error, sentence):
+    def refuse(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(app, "app", refuse)
+    assert app.run(["demo"]) == 2
+    assert capsys.readouterr().err == f"undertow: {sentence}\n"
+    with pytest.raises(type(error)):
+        app.run(["--debug", "demo"])
+
+
+@pytest.fixture
+def cache_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "1")  # restored afterwards, whatever happens
+    monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    return tmp_path / "undertow" / "jax"
+
+
+def test_compiled_programs_are_kept_in_a_private_folder(cache_home):
+    use_compilation_cache()
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(cache_home)
+    assert cache_home.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_others_may_touch_is_not_trusted(cache_home):
+    cache_home.mkdir(parents=True)
+    cache_home.chmod(0o777)
+    use_compilation_cache()
+    assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
+
+
+def test_the_choice_of_the_user_stands(monkeypatch, cache_home):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere")
+    use_compilation_cache()
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "elsewhere"
+    assert not cache_home.exists()
