@@ -1,3 +1,4 @@
+import io
 import os
 import struct
 
@@ -129,16 +130,12 @@ def test_decompression_bomb_with_valid_digest_is_refused(tmp_path, monkeypatch):
 
 
 def _pickled_archive():
-    import io
-
     buffer = io.BytesIO()
     np.savez(buffer, a=np.array([{"x": 1}], dtype=object))
     return buffer.getvalue()
 
 
 def _bomb():
-    import io
-
     buffer = io.BytesIO()
     np.savez_compressed(buffer, a=np.zeros(10**6))
     return buffer.getvalue()
