@@ -6,7 +6,7 @@ data", IEEE Transactions on Neural Networks and Learning Systems 27(4), 2016.
 y = Σ_r ∘_n a⁽ⁿ⁾_r + e + noise on the observed entries, with a_r ~ N(0, 1/γ_r), e_i ~ N(0, 1/α_i), noise ~ N(0, 1/β) and
 Gamma priors of shape and rate 1e-6. One iteration, in this order (bars are posterior means, V covariances of rows):
 
-    V_i = (β Σ_Ω ⟨b bᵀ⟩ + diag γ)⁻¹,  ā_i = β V_i Σ_Ω b̄ (y − ē)     mode after mode, time last; b = product of the others
+    V_i = (β Σ_Ω ⟨b bᵀ⟩ + diag γ)⁻¹,  ā_i = β V_i Σ_Ω b̄ (y − ē)     modes in order, time last; b = product of the others
     γ_r = (½ Σ I_n) / (½ Σ_n Σ_i (ā² + V_rr))
     β   = ½|Ω| / ½ Σ_Ω ((y − x̄ − ē)² + Var x + Var e)
     Var e = 1/(α + β),  ē = β Var e (y − x̄)
@@ -20,9 +20,9 @@ It is a batch method: `fit` takes the stacked stream. For the streaming contract
 from scratch and reports the newest. Not equivariant to the unit of the data: the start of ē, α and β is 1.
 
 Deviations. The published code judges convergence by the change of the bound relative to the bound of the second
-iteration, and that bound contains log(1e-200) for every missing entry and log Γ cut at log(1e300): both inflate it and stop the
-iteration early. `stopping="published"` (default) inflates the reference in the same way, `"repaired"` uses the bound
-itself. The random ē of the start is set to zero on missing entries, where the published code lets it leak into the
+iteration, and that bound contains log(1e-200) for every missing entry and log Γ cut at log(1e300): both inflate it and
+stop the iteration early. `stopping="published"` (default) inflates the reference in the same way, `"repaired"` uses the
+bound itself. The random ē of the start is set to zero on missing entries, where in the published code it leaks into the
 first β. Rank 0 is a status, not an exception.
 """
 
@@ -32,7 +32,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from undertow.baselines.brtf_updates import Posterior, iterate
@@ -172,9 +171,7 @@ def _fit(config: Config, values: Array, observed: Mask, present: Array) -> Fit:
     )
 
 
-def _start(
-    tensor: Array, mask: Array, present: Array, rank: int, draw: np.random.Generator
-) -> tuple[Array, ...]:
+def _start(tensor: Array, mask: Array, present: Array, rank: int, draw: np.random.Generator) -> tuple[Array, ...]:
     """Leading singular vectors of every unfolding times the roots of their singular values."""
     mean = (tensor * mask).sum() / mask.sum()
     completed = np.where(mask > 0, tensor, mean) * present

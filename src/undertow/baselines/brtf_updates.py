@@ -68,19 +68,19 @@ class Posterior(NamedTuple):
             np.full(mask.shape, 1 / outlier_variance),
             np.array([_PRIOR, _PRIOR]),
             np.zeros(mask.shape),
-            *(np.zeros(()) for _ in range(3)),
+            np.zeros(()),
+            np.zeros(()),
+            np.zeros(()),
             np.zeros((), dtype=np.int64),
         )
 
 
 @jax.jit
-def iterate(
-    start: Posterior, values: jax.Array, mask: jax.Array, present: jax.Array, settings: jax.Array
-) -> Posterior:
+def iterate(start: Posterior, values: jax.Array, mask: jax.Array, present: jax.Array, settings: jax.Array) -> Posterior:
     """Update until the bound moves by less than the tolerance. settings: iterations, tolerance, missing, published."""
     iterations, tolerance, missing, published = settings
 
-    def go_on(now: Posterior) -> jax.Array:
+    def go_on(now: Posterior) -> Any:
         change = jnp.abs((now.bound - now.last_bound) / now.reference)
         converged = (now.iteration > 5) & (change < tolerance)
         return (now.iteration < iterations) & ~converged & (now.living.sum() > 0) & jnp.isfinite(now.noise)
@@ -99,8 +99,8 @@ def _update(
     sizes = jnp.array([float(factor.shape[0]) for factor in factors[:-1]] + [0.0]).at[-1].set(present.sum())
     low_rank = cp.compose(factors, jnp.ones_like(now.ranking))
 
-    power = sum((factor**2).sum(0) for factor in factors)
-    spread = sum(jnp.einsum("irr->r", covariance) for covariance in covariances)
+    power = jnp.stack([(factor**2).sum(0) for factor in factors]).sum(0)
+    spread = jnp.stack([jnp.einsum("irr->r", covariance) for covariance in covariances]).sum(0)
     ranking_shape, ranking_rate = _PRIOR + 0.5 * sizes.sum(), _PRIOR + 0.5 * (power + spread)
     ranking = ranking_shape / ranking_rate
 
@@ -131,7 +131,8 @@ def _update(
         + (living * _gamma_terms(_PRIOR, _PRIOR, ranking_shape, ranking_rate)).sum()
         + _gamma_terms(_PRIOR, _PRIOR, noise_shape, noise_rate)
         # outliers, their precisions, and the entropies of both
-        + 0.5 * (mask * (log_precision + 1 + jnp.log(jnp.where(mask > 0, outlier_variance, 1.0)) - size * precision)).sum()
+        + 0.5
+        * (mask * (log_precision + 1 + jnp.log(jnp.where(mask > 0, outlier_variance, 1.0)) - size * precision)).sum()
         + (mask * _gamma_terms(now.hyper[0], now.hyper[1], outlier_shape, outlier_rate)).sum()
     )
     iteration = now.iteration + 1
@@ -194,7 +195,7 @@ def _second_moments(factor: jax.Array, covariance: jax.Array) -> jax.Array:
     return cp.squares(factor) + covariance.reshape(covariance.shape[0], -1)
 
 
-def _gamma_terms(prior_shape: Any, prior_rate: Any, shape: Any, rate: Any) -> jax.Array:
+def _gamma_terms(prior_shape: Any, prior_rate: Any, shape: Any, rate: Any) -> Any:
     """⟨log Ga(x; prior)⟩ plus the entropy of Ga(x; shape, rate)."""
     log_mean = digamma(shape) - jnp.log(rate)
     prior = prior_shape * jnp.log(prior_rate) - gammaln(prior_shape) + (prior_shape - 1) * log_mean
@@ -213,4 +214,5 @@ def gamma_shape(gap: jax.Array) -> jax.Array:
         inverse = 1 / shape + (jnp.log(shape) - digamma(shape) - gap) / (shape**2 * (1 / shape - polygamma(1, shape)))
         return jnp.where(inverse > 0, 1 / inverse, shape / 2)
 
-    return jax.lax.fori_loop(0, 8, newton, jnp.maximum(start, 1e-10))
+    shape: jax.Array = jax.lax.fori_loop(0, 8, newton, jnp.maximum(start, 1e-10))
+    return shape

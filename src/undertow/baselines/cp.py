@@ -45,7 +45,7 @@ def compose(factors: Sequence[jax.Array], row: jax.Array) -> jax.Array:
     """Σ_r c_r a⁽¹⁾_r ∘ … ∘ a⁽ᴺ⁾_r, as one matrix product."""
     shape = tuple(factor.shape[0] for factor in factors)
     left = khatri_rao(factors[:-1]) if len(factors) > 1 else jnp.ones((1, row.shape[0]), row.dtype)
-    return ((left * row) @ factors[-1].T).reshape(shape)
+    return jnp.reshape((left * row) @ factors[-1].T, shape)
 
 
 def temporal_row(values: jax.Array, mask: jax.Array, factors: Sequence[jax.Array], ridge: jax.Array) -> jax.Array:
@@ -54,4 +54,5 @@ def temporal_row(values: jax.Array, mask: jax.Array, factors: Sequence[jax.Array
     powers = [squares(factor) for factor in factors]
     gram = (contract(mask, powers, 0) * powers[0]).sum(0).reshape(rank, rank)
     target = (contract(values, factors, 0) * factors[0]).sum(0)
-    return jnp.linalg.solve(gram + ridge * jnp.eye(rank, dtype=gram.dtype), target)
+    solution: jax.Array = jnp.linalg.solve(gram + ridge * jnp.eye(rank, dtype=gram.dtype), target)
+    return solution

@@ -9,9 +9,10 @@ With the orthonormal basis U (n × R) and the observed part v of the vectorised 
     Γ = y − U U_Ωᵀ y                                 (y zero where unobserved)
     U ← U + (cos θ − 1) U ŵ ŵᵀ − sin θ Γ̂ ŵᵀ          ŵ = w/‖w‖, Γ̂ = Γ/‖Γ‖: a step along the geodesic
 
-θ is constant or follows the multi-level rule: θ = C 2^(−level) ‖Γ‖‖w‖/(1 + μ), at most π/3, where μ grows when successive
-gradients disagree and falls when they agree; past its ends the level changes, and deeper levels get more ADMM iterations.
-The low-rank slice is U w with the new U; the start is a random subspace. Cost O(n R² + n R · iterations) a slice.
+θ is constant or follows the multi-level rule: θ = C 2^(−level) ‖Γ‖‖w‖/(1 + μ), at most π/3, where μ grows when
+successive gradients disagree and falls when they agree; past its ends the level changes, and deeper levels get more
+ADMM iterations. The low-rank slice is U w with the new U; the start is a random subspace. Cost a slice:
+O(n R² + n R · iterations).
 
 Slices of any order are taken as vectors: the structure of the modes is not used, and an entry never observed cannot be
 filled in. Deviations: the tolerance of ADMM is relative to ‖v‖, which makes the method equivariant to the unit of the
@@ -136,7 +137,7 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
     if not np.isfinite(low_rank).all():
         zero = np.zeros(state.shape)
         return state, BaselineResult(zero, prediction, zero.copy(), np.abs(slice_values), config.rank, "diverged")
-    new = State(config, state.shape, *new_memory, state.count + 1)
+    new = State(config, state.shape, *(*new_memory, state.count + 1))
     return new, BaselineResult(low_rank, prediction, sparse, np.abs(residual), config.rank, "ok")
 
 
@@ -144,7 +145,9 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
 def _learn(values: jax.Array, mask: jax.Array, memory: tuple[Any, ...], settings: jax.Array) -> tuple[Any, ...]:
     basis, last_weights, last_gradient, mu, level, scale = memory
     constant, growth, fewest, most, tolerance, min_mu, max_mu, max_level = settings
-    factor = 2.0 ** jnp.array([0.0, 1.0, 2.0, 3.0])[jnp.clip(jnp.searchsorted(jnp.array([4, 7, 10]), level, "right"), 0, 3)]
+    factor = (
+        2.0 ** jnp.array([0.0, 1.0, 2.0, 3.0])[jnp.clip(jnp.searchsorted(jnp.array([4, 7, 10]), level, "right"), 0, 3)]
+    )
     iterations = jnp.where(level >= 14, most, jnp.minimum(fewest * factor, most))
     seen = basis * mask[:, None]
     sparse, weights, dual = _sparse_regression(seen, values, growth, iterations, tolerance)
@@ -197,10 +200,10 @@ def _sparse_regression(
     norm = jnp.linalg.norm(values)
     solver = jnp.linalg.pinv(basis.T @ basis, hermitian=True) @ basis.T
 
-    def go_on(now: tuple[jax.Array, ...]) -> jax.Array:
+    def go_on(now: Any) -> Any:
         return (now[-1] < iterations) & (now[-2] >= tolerance * norm)
 
-    def once(now: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def once(now: Any) -> Any:
         sparse, _, dual, penalty, _, count = now
         weights = solver @ (values - sparse - dual / penalty)
         fitted = basis @ weights

@@ -5,7 +5,7 @@
     b ← β (l − l_old) + (1−β) b
     s ← γ (y − l_old − b_old) + (1−γ) s(one period ago)
 
-with 0 < β ≤ α < 1 and γ ≤ 1−α. All functions take rows of R series; the season is a ring of the last m values, oldest first.
+with 0 < β ≤ α < 1 and γ ≤ 1−α. All functions take rows of R series; the season holds the last m values, oldest first.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ def _run(parameters: jax.Array, rows: jax.Array) -> tuple[jax.Array, tuple[jax.A
     alpha, share, rest = jax.nn.sigmoid(parameters[:3])
     smoothing = jnp.stack([alpha, alpha * share, (1 - alpha) * rest])
 
-    def once(state: tuple[jax.Array, ...], row: jax.Array) -> tuple[tuple[jax.Array, ...], jax.Array]:
-        return advance(row, *state, smoothing), row - forecast(*state)
+    def once(state: Any, row: jax.Array) -> tuple[Any, jax.Array]:
+        level, trend, season = state
+        return advance(row, level, trend, season, smoothing), row - forecast(level, trend, season)
 
     end, errors = jax.lax.scan(once, (parameters[3], parameters[4], parameters[5:]), rows)
     return smoothing, end, errors
@@ -76,4 +77,5 @@ def _run(parameters: jax.Array, rows: jax.Array) -> tuple[jax.Array, tuple[jax.A
 @jax.jit
 @jax.value_and_grad
 def _error(parameters: jax.Array, rows: jax.Array) -> jax.Array:
-    return (_run(parameters, rows)[2] ** 2).sum()
+    errors: jax.Array = _run(parameters, rows)[2]
+    return jnp.sum(errors**2)

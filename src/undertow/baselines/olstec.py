@@ -117,7 +117,9 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
     with jax.enable_x64(True):
         settings = np.array([config.forgetting, config.regularisation, config.temporal_regularisation])
         memory = (state.factors, state.information, state.targets, state.grams, state.projections, state.row)
-        learned = _learn(slice_values, observed.astype(np.float64), memory, settings, truncated=config.window is not None)
+        learned = _learn(
+            slice_values, observed.astype(np.float64), memory, settings, truncated=config.window is not None
+        )
         new_memory, low_rank, previous = jax.tree.map(np.array, learned)
     prediction = previous if state.count > 0 else None
     if not observed.any():
@@ -126,7 +128,7 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
         zero = np.zeros(state.shape)
         return state, BaselineResult(zero, prediction, None, np.abs(slice_values), config.rank, "diverged")
     score = np.where(observed, np.abs(slice_values - low_rank), 0.0)
-    state = State(config, state.shape, *new_memory, state.count + 1)
+    state = State(config, state.shape, *(*new_memory, state.count + 1))
     return state, BaselineResult(low_rank, prediction, None, score, config.rank, "ok")
 
 

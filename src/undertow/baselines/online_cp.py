@@ -10,8 +10,8 @@ The first slices are decomposed together by CP-ALS. Then for every new slice, wi
     Q⁽ⁿ⁾ ← Q⁽ⁿ⁾ + c cᵀ ∘ (∘_{k≠n} A⁽ᵏ⁾ᵀA⁽ᵏ⁾)
     A⁽ⁿ⁾ = P⁽ⁿ⁾ Q⁽ⁿ⁾⁻¹
 
-and the low-rank slice is Σ_r c_r a⁽¹⁾_r ∘ … ∘ a⁽ᴺ⁾_r with the new factors and that c. Nothing is forgotten and nothing is
-robust: as published. Cost O(Π I · R) a slice. Full data only. Equivariant to the unit of the data.
+and the low-rank slice is Σ_r c_r a⁽¹⁾_r ∘ … ∘ a⁽ᴺ⁾_r with the new factors and that c. Nothing is forgotten and nothing
+is robust: as published. Cost O(Π I · R) a slice. Full data only. Equivariant to the unit of the data.
 
 Deviation: singular normal equations are solved in the least-squares sense (as where a component died), and slices of
 order one are taken too.
@@ -98,7 +98,7 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
     if not np.isfinite(low_rank).all():
         zero = np.zeros(state.shape)
         return state, BaselineResult(zero, previous, None, np.abs(slice_values), config.rank, "diverged")
-    state = State(config, state.shape, state.gathered, *learned, state.count + 1)
+    state = State(config, state.shape, state.gathered, *(*learned, state.count + 1))
     return state, BaselineResult(low_rank, previous, None, np.abs(slice_values - low_rank), config.rank, "ok")
 
 

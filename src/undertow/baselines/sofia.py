@@ -3,22 +3,22 @@
 D. Lee, K. Shin, "Robust factorization of real-world tensor streams with patterns, missing values, and outliers",
 ICDE 2021.
 
-The first `cycles` periods of m slices are factorised together (`sofia_start`), and Holt-Winters smoothing is fitted to the
-temporal rows (`holt_winters`). Then for every slice, with ĉ the forecast of its temporal row and x̂ the slice it gives,
+The first `cycles` periods of m slices are factorised together (`sofia_start`), and Holt-Winters smoothing is fitted to
+the temporal rows (`holt_winters`). Then for every slice, ĉ the forecast of its temporal row and x̂ the slice it gives,
 
-    r = y − x̂,  r̃ = σ ψ(r/σ)                                           ψ cuts at ±2 (Huber)
-    σ² ← φ ρ(r/σ) σ² + (1−φ) σ²                                        ρ bounded (biweight, k = 2, c = 2.52), observed entries
-    A⁽ⁿ⁾ ← A⁽ⁿ⁾ + μ clip(mttkrp_n(r̃) diag(ĉ))
-    c    = ĉ + μ clip(Σ_Ω r̃ Π a + λ₁ (c_{t−1} − ĉ) + λ₂ (c_{t−m} − ĉ))   clip: Frobenius norm at most μ√R
+    r = y − x̂,  r̃ = σ ψ(r/σ)                            observed entries; ψ cuts at ±2 (Huber)
+    σ² ← φ ρ(r/σ) σ² + (1−φ) σ²                         observed entries; ρ the biweight, k = 2, c = 2.52
+    A⁽ⁿ⁾ ← A⁽ⁿ⁾ + μ clip(mttkrp_n(r̃) diag(ĉ))           clip: Frobenius norm at most μ√R
+    c    = ĉ + μ clip(Σ r̃ Π a + λ₁ (c_{t−1} − ĉ) + λ₂ (c_{t−m} − ĉ))
     columns of A⁽ⁿ⁾ to length 1, their length into c; Holt-Winters moves on with c
 
 The low-rank slice is Σ_r c_r a⁽¹⁾_r ∘ … ∘ a⁽ᴺ⁾_r, the outliers are y − x̂ − r̃. Cost O(Π I · R) a slice. While the first
 cycles are gathered the status is "initialising".
 
-Deviations from the published code: slices of any order; in the gradient of c its entries of the slice and of the
-Khatri-Rao product are paired in opposite order (rows fastest against columns fastest), here they belong together; Holt-Winters
-is fitted by bounded quasi-Newton steps with exact gradients. Meant for seasonal data: without a season of known period
-it has nothing to gain. Not equivariant to the unit: σ starts at 0.1, λ₃ and μ are absolute.
+Deviations from the published code: slices of any order. In its gradient of c the entries of the slice and of the
+Khatri-Rao product run in opposite orders (rows fastest against columns fastest); here they belong together. The fit of
+Holt-Winters takes quasi-Newton steps with exact gradients. Meant for seasonal data: without a season of known period it
+has nothing to gain. Not equivariant to the unit: σ starts at 0.1, λ₃ and μ are absolute.
 """
 
 from __future__ import annotations
@@ -31,7 +31,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from undertow.baselines import cp, holt_winters
-from undertow.baselines.door import check_not_negative, check_positive, check_shape, check_share, check_whole, filled, observe
+from undertow.baselines.door import (
+    check_not_negative,
+    check_positive,
+    check_shape,
+    check_share,
+    check_whole,
+    filled,
+    observe,
+)
 from undertow.baselines.result import Array, BaselineResult, Mask
 from undertow.baselines.sofia_start import robust_start
 
@@ -141,7 +149,7 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
         zero = np.zeros(state.shape)
         return state, BaselineResult(zero, prediction, outliers, score, config.rank, "diverged")
     status = "ok" if observed.any() else "no data"
-    new = State(config, state.shape, state.gathered, state.observed, *new_memory, state.count + 1)
+    new = State(config, state.shape, state.gathered, state.observed, *(*new_memory, state.count + 1))
     return new, BaselineResult(low_rank, prediction, outliers, score, config.rank, status)
 
 
@@ -156,7 +164,7 @@ def _gather(state: State, values: Array, observed: Mask, seen: int) -> tuple[Sta
     result = BaselineResult(filled(values, observed), None, zero, zero.copy(), None, "initialising")
     if seen + 1 == len(gathered):
         memory, result = _started(config, gathered, masks, state.scale)
-    return State(config, state.shape, gathered, masks, *memory, state.count + 1), result
+    return State(config, state.shape, gathered, masks, *(*memory, state.count + 1)), result
 
 
 def _started(config: Config, gathered: Array, masks: Mask, scale: Array) -> tuple[tuple[Any, ...], BaselineResult]:
@@ -192,7 +200,8 @@ def _learn(values: jax.Array, mask: jax.Array, memory: tuple[Any, ...], settings
 
     def clipped(gradient: jax.Array) -> jax.Array:
         size = jnp.sqrt((gradient**2).sum())
-        return rate * gradient * jnp.minimum(1.0, largest / jnp.where(size > 0, size, 1.0))
+        shortened: jax.Array = gradient * jnp.minimum(1.0, largest / jnp.where(size > 0, size, 1.0))
+        return rate * shortened
 
     modes = range(len(factors))
     pull = (cp.contract(cleaned, factors, 0) * factors[0]).sum(0)

@@ -2,7 +2,8 @@
 
     min Σ_Ω (y − o − x)² + λ₁ Σ_t ‖c_t − c_{t−1}‖² + λ₂ Σ_t ‖c_t − c_{t−m}‖² + λ₃ ‖o‖₁
 
-Outer iterations: smooth CP of y − o, then o = soft(y − x, λ₃) with λ₃ shrinking by 0.85 down to a hundredth, until x settles.
+Outer iterations: smooth CP of y − o, then o = soft(y − x, λ₃) with λ₃ shrinking by 0.85 down to a hundredth, until x
+settles.
 Inner iterations: rows of the slice modes by masked least squares, columns normalised (the temporal mode carries the
 scale), then the temporal rows one after the other, each with its neighbours in time and season.
 """
@@ -23,7 +24,13 @@ _SWEEPS, _FIT_CHANGE = 300, 1e-3
 
 
 def robust_start(
-    tensor: Array, mask: Mask, rank: int, period: int, weights: tuple[float, float, float], limits: tuple[int, float], seed: int
+    tensor: Array,
+    mask: Mask,
+    rank: int,
+    period: int,
+    weights: tuple[float, float, float],
+    limits: tuple[int, float],
+    seed: int,
 ) -> tuple[tuple[Array, ...], Array, Array, Array]:
     """Unit-norm factors, temporal rows (T, R), x and o of the stacked slices, time last.
 
@@ -47,15 +54,8 @@ def robust_start(
     return tuple(factors[:-1]), factors[-1], low_rank, outliers
 
 
-def _smooth_cp(
-    values: Array, mask: Array, factors: tuple[Array, ...], weights: Array, period: int
-) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    result: tuple[tuple[jax.Array, ...], jax.Array] = _sweeps(values, mask, factors, weights, period)
-    return result
-
-
 @jax.jit
-def _sweeps(
+def _smooth_cp(
     values: jax.Array, mask: jax.Array, start: tuple[jax.Array, ...], weights: jax.Array, period: jax.Array
 ) -> tuple[tuple[jax.Array, ...], jax.Array]:
     norm = jnp.linalg.norm(values.ravel())
@@ -65,7 +65,7 @@ def _sweeps(
         share = jnp.linalg.norm((mask * (values - low_rank)).ravel()) / jnp.where(norm > 0, norm, 1.0)
         return 1 - share, low_rank
 
-    def go_on(now: Any) -> jax.Array:
+    def go_on(now: Any) -> Any:
         _, _, fitted, last, count = now
         return (count < _SWEEPS) & ~((count > 1) & (jnp.abs(fitted - last) < _FIT_CHANGE))
 
