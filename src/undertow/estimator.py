@@ -1,0 +1,189 @@
+"""RobustCP: the friendly shell over the functional core."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow import functional, saving
+from undertow.functional import State
+from undertow.model.config import Config, make_config
+from undertow.result import Estimate, StepResult
+from undertow.slices import as_slice, peek_shape
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FactorMatrices:
+    """The living components, largest first: slice ≈ Σ_r temporal[t, r] · modes[0][:, r] ∘ modes[1][:, r] ∘ …"""
+
+    modes: tuple[Floats, ...]
+    """One (I_n, rank) matrix per mode."""
+    temporal: Floats
+    """(slices in the window, rank), oldest first."""
+
+
+class RobustCP:
+    """Robust low-rank factorization and completion of a stream of tensors, slice by slice.
+
+    Every setting is optional; what each means stands at `undertow.Config`. ``preset="paper"`` is the model of
+    Hawkins & Zhang as they published it.
+
+    >>> import numpy as np, undertow as ut
+    >>> model = ut.RobustCP(max_rank=3, window=5)
+    >>> x = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0, 4.0])
+    >>> x[0, 0] = np.nan
+    >>> result = model.update(x)
+    >>> result.low_rank.shape, bool(np.isfinite(result.low_rank[0, 0]))
+    ((3, 4), True)
+    """
+
+    def __init__(
+        self,
+        preset: str = "default",
+        *,
+        max_rank: int | None = None,
+        window: int | None = None,
+        forgetting: float | None = None,
+        outliers: str | None = None,
+        noise: str | None = None,
+        tau: str | None = None,
+        outlier_rate: float | None = None,
+        outlier_rate_strength: float | None = None,
+        outlier_variance: float | None = None,
+        start: str | None = None,
+        max_iterations: int | None = None,
+        tolerance: float | None = None,
+        dtype: str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name in _SETTINGS}
+        self._params: dict[str, Any] = {"preset": preset, **given}
+        self._config = make_config(**self._params)
+        self._state: State | None = None
+
+    @property
+    def config(self) -> Config:
+        """All settings in force, those of the preset included."""
+        return self._config
+
+    @property
+    def state(self) -> State | None:
+        """The functional core's state; None before the first slice."""
+        return self._state
+
+    def update(self, x: Any, mask: Any = None) -> StepResult:
+        """Learn from the next slice and say what it holds.
+
+        Args:
+            x: the slice: array with NaN where missing, `numpy.ma.MaskedArray` or `xarray.DataArray`, one mode or more.
+            mask: True where observed, if NaN does not say it.
+        """
+        if self._state is None:
+            shape = peek_shape(x)
+            if shape and min(shape) > 0:
+                functional.check_memory(self._config, shape)  # before a copy of x is made
+            piece = as_slice(x, mask)
+            state = functional.init(self._config, piece.shape)
+        else:
+            state = self._state
+            piece = as_slice(x, mask, shape=state.shape)
+        self._state, result = functional.learn(state, piece)
+        return result
+
+    def partial_fit(self, X: Any, y: None = None) -> Self:
+        """Learn from several slices (T, *shape), oldest first; what was learned before is kept."""
+        for x in _slices_of(X):
+            self.update(x)
+        return self
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Start anew and learn from several slices (T, *shape)."""
+        self._state = None
+        return self.partial_fit(X)
+
+    def transform(self, X: Any) -> Floats:
+        """The low rank of several slices (T, *shape) by the present factors; nothing is learned from them."""
+        state = self._learned("transform")
+        return np.stack([functional.look(state, x).low_rank for x in _slices_of(X)])
+
+    def smoothed(self, lag: int = 0) -> Estimate:
+        """The slice `lag` steps before the newest, as seen now: later slices have corrected it."""
+        return functional.smoothed(self._learned("smoothed"), lag)
+
+    def reconstruct(self, lag: int = 0) -> Floats:
+        """The low rank of the slice `lag` steps before the newest."""
+        return self.smoothed(lag).low_rank
+
+    @property
+    def factors(self) -> FactorMatrices:
+        """The living components in units of the data (the unit is in the temporal rows)."""
+        state = self._learned("factors")
+        factors, window = state.core.factors, state.core.window
+        modes = [np.asarray(mean, np.float64) for mean in factors.means]
+        length = min(state.steps, state.config.window)
+        order = (int(window.newest) - np.arange(length)[::-1]) % state.config.window
+        temporal = np.asarray(factors.row_means, np.float64)[order] * state.unit
+        sizes = np.prod([np.linalg.norm(matrix, axis=0) for matrix in [*modes, temporal]], axis=0)
+        living = np.flatnonzero(np.asarray(factors.alive))
+        living = living[np.argsort(-sizes[living], kind="stable")]
+        return FactorMatrices(tuple(matrix[:, living] for matrix in modes), temporal[:, living])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, atomically; `undertow.load` goes on from it with bit-identical results."""
+        saving.save(path, self._params, self._learned("save"))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings as given; None where the preset decides."""
+        return dict(self._params)
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings. Only before the first slice: a state belongs to its settings."""
+        if self._state is not None:
+            raise ValueError("settings cannot change once slices have been seen: make a new RobustCP with them.")
+        changed = {**self._params, **params}
+        self._config = make_config(**changed)
+        self._params = changed
+        return self
+
+    def __repr__(self) -> str:
+        given = {name: value for name, value in self._params.items() if value is not None}
+        if given["preset"] == "default":
+            del given["preset"]
+        call = f"RobustCP({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+        if self._state is None:
+            return call
+        shape = "×".join(map(str, self._state.shape))
+        living = int(np.asarray(self._state.core.factors.alive).sum())
+        return f"{call}  # {self._state.steps} slices of {shape}, {living} components"
+
+    def _learned(self, what: str) -> State:
+        if self._state is None:
+            raise ValueError(f"{what} needs at least one slice: call update(x) first.")
+        return self._state
+
+
+_SETTINGS = tuple(field.name for field in fields(Config))
+
+
+def load(path: str | os.PathLike[str]) -> RobustCP:
+    """The model that `RobustCP.save` wrote; it goes on exactly where it stopped."""
+    params, state = saving.load(path)
+    model = RobustCP(**params)
+    model._state = state
+    return model
+
+
+def _slices_of(X: Any) -> Iterable[Any]:
+    """The slices of (T, *shape), refused before the first is learned if it cannot be a stack of slices."""
+    if len(peek_shape(X)) < 2:
+        raise ValueError(
+            f"X must be a stack of slices, (T, I_1, …), got shape {peek_shape(X)}: use update(x) for a single slice."
+        )
+    return X if isinstance(X, Sequence) else (X[index] for index in range(len(X)))

@@ -1,0 +1,100 @@
+"""Every knob of the model, with its meaning and default. A preset is a choice of defaults, nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_type_hints
+
+Outliers = Literal["contaminated", "gaussian_gamma"]
+Noise = Literal["entry", "shared"]
+Tau = Literal["slice", "window"]
+Start = Literal["warm", "svd"]
+Dtype = Literal["float32", "float64"]
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of one model. Hashable: compiled programs are cached by it."""
+
+    max_rank: int = 15
+    """R, the most components that can live at once; the rank itself is found from the data."""
+    window: int = 20
+    """W, slices kept and re-examined at each step."""
+    forgetting: float = 0.95
+    """μ in (0, 1]: a slice t steps old counts μ^t."""
+    outliers: Outliers = "contaminated"
+    """What an outlier is: "contaminated" (a wide normal) or "gaussian_gamma" (the paper's sparse term)."""
+    noise: Noise = "entry"
+    """One noise level per entry, pooled ("entry"), or one for all ("shared"). The paper's model has one for all."""
+    tau: Tau = "window"
+    """Paper's model only: noise from the newest slice, as its authors ran it, or from the window (the exact step)."""
+    outlier_rate: float = 0.02
+    """Prior mean of the share of outliers π."""
+    outlier_rate_strength: float = 50.0
+    """How many observations the prior of π is worth."""
+    outlier_variance: float = 30.0
+    """κ_min: an outlier's variance is at least this many times the noise's."""
+    start: Start = "warm"
+    """Go on from the last step, with births and deaths of components judged by the evidence ("warm"), or begin every
+    step anew with all components from an SVD of the window and let them shrink away, as the paper does ("svd")."""
+    max_iterations: int = 30
+    """Most sweeps over all unknowns per slice."""
+    tolerance: float = 0.02
+    """Stop when the newest slice moves by less than this many noise standard deviations (root mean square)."""
+    dtype: Dtype = "float32"
+    """Precision of the arithmetic."""
+    seed: int = 0
+    """Used by `start="svd"` only, where the window has fewer directions than components."""
+
+    def __post_init__(self) -> None:
+        for name, low in (("max_rank", 1), ("window", 1), ("max_iterations", 1), ("seed", 0)):
+            _require_integer(name, getattr(self, name), low)
+        _require_between("forgetting", self.forgetting, 0.0, 1.0, high_included=True)
+        _require_between("outlier_rate", self.outlier_rate, 0.0, 0.5)
+        _require_between("outlier_rate_strength", self.outlier_rate_strength, 0.0, float("inf"))
+        _require_between("outlier_variance", self.outlier_variance, 1.0, float("inf"))
+        _require_between("tolerance", self.tolerance, 0.0, float("inf"))
+        for name, hint in get_type_hints(Config).items():
+            choices = get_args(hint)
+            if choices and getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {getattr(self, name)!r}.")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {
+        "outliers": "gaussian_gamma",
+        "noise": "shared",
+        "tau": "slice",
+        "start": "svd",
+        "max_iterations": 100,
+        "tolerance": 1e-3,
+    },
+}
+
+
+def make_config(preset: str = "default", **settings: Any) -> Config:
+    """The configuration of a preset, with any setting replaced; ``None`` means "as the preset has it"."""
+    if preset not in PRESETS:
+        raise ValueError(f"preset must be one of {', '.join(map(repr, PRESETS))}, got {preset!r}.")
+    known = [field.name for field in fields(Config)]
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"{name!r} is not a setting of the model: use one of {', '.join(known)}.")
+    given = {name: value for name, value in settings.items() if value is not None}
+    return Config(**{**PRESETS[preset], **given})
+
+
+def _require_integer(name: str, value: object, low: int) -> None:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be a whole number, got {value!r}.")
+    if not low <= value.__index__() < 2**31:
+        raise ValueError(f"{name} must be at least {low} and below 2**31, got {value!r}.")
+
+
+def _require_between(name: str, value: object, low: float, high: float, high_included: bool = False) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+    if not (low < value < high or (high_included and value == high)):
+        closing = "]" if high_included else ")"
+        raise ValueError(f"{name} must lie in ({low:g}, {high:g}{closing}, got {value!r}.")

@@ -1,0 +1,153 @@
+"""Gaussian rows of the mode factors A⁽ⁿ⁾ and of the temporal rows C: weighted Gram matrices, projections, solves.
+
+Axes of the window are numbered as in its arrays: 0 is time, n + 1 is mode n. Every row is updated by
+
+    V_i = (Λ + G_i / p_i)⁻¹,   ā_i = V_i g_i / p_i,
+    G_i = Σ w ⊛_{k≠axis} B⁽ᵏ⁾,   g_i = Σ w y ⊛_{k≠axis} ā⁽ᵏ⁾     (sums over entries whose index on `axis` is i)
+
+with w the weights and y the targets of the outlier model and B = āāᵀ + V (paper: eqs. updatevar to updatetimevariance2).
+p_i is 1 for mode factors; for a temporal row it is how much the row's own prior counts in the objective: ω_t in the
+default model, 1 in the paper's. Rows with p_i = 0 (slots not written yet) get mean and covariance 0.
+
+Cost of a sweep: two products of the window (W·ΠI) with R(R+1)/2 packed columns. All axes but the biggest share one
+contraction over the biggest, so the cost does not grow with the number of modes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.scipy.linalg import solve_triangular
+
+from undertow.model.state import Factors
+from undertow.model.symmetric import outer, pack, unpack
+
+
+def second_moment(mean: Array, covariance: Array) -> Array:
+    """B: packed E[aaᵀ] of every row, (rows, P)."""
+    return outer(mean) + pack(covariance)
+
+
+def contract(tensor: Array, columns: Array, axis: int) -> Array:
+    """Σ over `axis` of tensor × columns (size, K); the K columns become the last axis.
+
+    Full precision is asked for: GPUs would otherwise round the operands to TF32.
+    """
+    return jnp.tensordot(tensor, columns, axes=((axis,), (0,)), precision=lax.Precision.HIGHEST)
+
+
+def collect(partial: Array, axes: list[int], columns: list[Array], keep: int) -> Array:
+    """Multiply by the columns of every remaining axis but `keep` and sum it away: (…, K) → (size of keep, K)."""
+    remaining = list(axes)
+    for axis in axes:
+        if axis != keep:
+            place = remaining.index(axis)
+            shape = [1] * partial.ndim
+            shape[place], shape[-1] = columns[axis].shape
+            partial = (partial * columns[axis].reshape(shape)).sum(axis=place)
+            remaining.remove(axis)
+    return partial
+
+
+def plan(shape: tuple[int, ...]) -> tuple[int, int]:
+    """The biggest mode's axis, and the biggest of the other axes, of a window of this shape."""
+    biggest = max(range(1, len(shape)), key=lambda axis: shape[axis])
+    second = max((axis for axis in range(len(shape)) if axis != biggest), key=lambda axis: shape[axis])
+    return biggest, second
+
+
+def solve_rows(gram: Array, projection: Array, precision: Array, alive: Array, share: Array) -> tuple[Array, Array, Array]:
+    """Means, covariances and "the system was solvable" of all rows at once; O(rows · R³).
+
+    The matrices are scaled to unit diagonal before the Cholesky factorization, with a little added to it: float32
+    fails silently on ill-conditioned ones otherwise.
+    """
+    size = precision.shape[0]
+    tiny = jnp.finfo(gram.dtype).eps
+    both = alive[:, None] & alive[None, :]
+    used = share > 0
+    inverse_share = jnp.where(used, 1 / jnp.where(used, share, 1), 0)
+    eye = jnp.eye(size, dtype=gram.dtype)
+    matrices = jnp.where(both, unpack(gram) * inverse_share[:, None, None], 0) + eye * jnp.where(alive, precision, 1)
+    scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
+    scaled = matrices * scale[:, :, None] * scale[:, None, :] + 4 * tiny * eye
+    lower = jnp.linalg.cholesky(scaled)
+    inverse = solve_triangular(lower, jnp.broadcast_to(eye, lower.shape), lower=True) * scale[:, None, :]
+    half = jnp.einsum("irk,ik->ir", inverse, projection * inverse_share[:, None], precision=lax.Precision.HIGHEST)
+    mean = jnp.einsum("irk,ir->ik", inverse, half, precision=lax.Precision.HIGHEST)
+    covariance = jnp.einsum("irk,irl->ikl", inverse, inverse, precision=lax.Precision.HIGHEST)
+    mean = jnp.where(alive & used[:, None], mean, 0)
+    covariance = jnp.where(both & used[:, None, None], covariance, 0)
+    solved = jnp.isfinite(mean).all(axis=-1) & jnp.isfinite(covariance).all(axis=(-2, -1))
+    return mean, covariance, solved
+
+
+def all_means(factors: Factors) -> list[Array]:
+    """Means by axis: temporal rows first, then the modes."""
+    return [factors.row_means, *factors.means]
+
+
+def all_covariances(factors: Factors) -> list[Array]:
+    """Covariances by axis."""
+    return [factors.row_covariances, *factors.covariances]
+
+
+def with_axis(factors: Factors, axis: int, mean: Array, covariance: Array) -> Factors:
+    """The factors with the rows of one axis replaced."""
+    if axis == 0:
+        return replace(factors, row_means=mean, row_covariances=covariance)
+    means, covariances = list(factors.means), list(factors.covariances)
+    means[axis - 1], covariances[axis - 1] = mean, covariance
+    return replace(factors, means=tuple(means), covariances=tuple(covariances))
+
+
+def single_row(factors: Factors) -> Factors:
+    """The same modes with a window of one slice, its temporal row at 0."""
+    return replace(
+        factors,
+        row_means=jnp.zeros_like(factors.row_means[:1]),
+        row_covariances=jnp.zeros_like(factors.row_covariances[:1]),
+    )
+
+
+def with_row(factors: Factors, slot: Array, mean: Array, covariance: Array) -> Factors:
+    """The factors with the temporal row of one slot replaced."""
+    return replace(
+        factors,
+        row_means=factors.row_means.at[slot].set(mean),
+        row_covariances=factors.row_covariances.at[slot].set(covariance),
+    )
+
+
+def update_axes(
+    factors: Factors, weights: Array, targets: Array, share: Array, updated: list[int], over: int
+) -> tuple[Factors, Array]:
+    """Coordinate updates of axes in turn that share the contraction over axis `over`. Returns how many rows failed too."""
+    means, covariances = all_means(factors), all_covariances(factors)
+    axes = [axis for axis in range(weights.ndim) if axis != over]
+    gram_part = contract(weights, second_moment(means[over], covariances[over]), over)
+    projection_part = contract(weights * targets, means[over], over)
+    failed = jnp.zeros((), jnp.int32)
+    for axis in updated:
+        moments = [second_moment(mean, covariance) for mean, covariance in zip(means, covariances, strict=True)]
+        gram = collect(gram_part, axes, moments, axis)
+        projection = collect(projection_part, axes, means, axis)
+        prior_share = share if axis == 0 else jnp.ones(weights.shape[axis], weights.dtype)
+        mean, covariance, solved = solve_rows(gram, projection, factors.precision, factors.alive, prior_share)
+        # A row that cannot be solved keeps its last posterior: trouble is reported, not spread.
+        means[axis] = jnp.where(solved[:, None], mean, means[axis])
+        covariances[axis] = jnp.where(solved[:, None, None], covariance, covariances[axis])
+        failed += (~solved).sum(dtype=jnp.int32)
+        factors = with_axis(factors, axis, means[axis], covariances[axis])
+    return factors, failed
+
+
+def sweep(factors: Factors, weights: Array, targets: Array, share: Array) -> tuple[Factors, Array]:
+    """Update every axis once: the biggest mode, the other modes, the temporal rows."""
+    biggest, second = plan(weights.shape)
+    factors, failed = update_axes(factors, weights, targets, share, [biggest], second)
+    others = [axis for axis in range(1, weights.ndim) if axis != biggest]
+    factors, failed_others = update_axes(factors, weights, targets, share, [*others, 0], biggest)
+    return factors, failed + failed_others

@@ -1,0 +1,1 @@
+"""Outlier models, exchangeable: residuals in, weights and targets out."""

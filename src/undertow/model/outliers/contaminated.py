@@ -1,0 +1,253 @@
+"""The default outlier model: contaminated normal noise.
+
+    e_ti | z=0 ~ N(0, φ_t/τ_i),   e_ti | z=1 ~ N(0, κ/τ_i),   z ~ Bernoulli(π),   π ~ Beta,   τ_i ~ Ga(α, b).
+
+The outlier itself is integrated out, so the factors see the data with weights
+
+    w_ti = ω_t O_ti τ̄_i ((1−ρ)/φ_t + ρ/κ)
+
+and an outlier becomes a nearly missing entry instead of "data minus a guess". ρ is inferred anew for the whole window.
+1 ≤ φ_t ≤ κ lets a slice that the factors explain badly count as noisy instead of as full of outliers.
+Residuals in (r = y − x̄ and Var x), weights and targets out. Each `update_…` is an exact coordinate step of the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.nn import sigmoid
+from jax.scipy.special import betaln, digamma, xlogy
+
+from undertow.model import noise, predict
+from undertow.model.config import Config
+from undertow.model.factors import plan, single_row, update_axes, with_row
+from undertow.model.state import Contaminated, Factors, Window, along_time, over_slice
+
+ROW_TURNS = 8
+
+
+def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> Contaminated:
+    """Before any data: noise as large as the data (whose unit makes the median |y| one)."""
+    pool_shape = jnp.asarray(noise.POOL_LARGEST, dtype)
+    prior_a, prior_b = rate_prior(config)
+    return Contaminated(
+        probability=jnp.zeros((config.window, *shape), dtype),
+        rate_a=jnp.asarray(prior_a, dtype),
+        rate_b=jnp.asarray(prior_b, dtype),
+        ratio=jnp.asarray(config.outlier_variance, dtype),
+        slice_scale=jnp.ones(config.window, dtype),
+        pool_shape=pool_shape,
+        pool_rate=2 * pool_shape,
+        noise_shape=jnp.full(shape, pool_shape),
+        noise_rate=jnp.full(shape, 2 * pool_shape),
+    )
+
+
+def rate_prior(config: Config) -> tuple[float, float]:
+    """Parameters of the prior Beta(α0, β0) of π."""
+    return config.outlier_rate * config.outlier_rate_strength, (1 - config.outlier_rate) * config.outlier_rate_strength
+
+
+def precision(state: Contaminated) -> Array:
+    """τ̄_i (I_1, …, I_N)."""
+    return state.noise_shape / state.noise_rate
+
+
+def trust(state: Contaminated, probability: Array, scale: Array) -> Array:
+    """(1−ρ)/φ + ρ/κ: how much of an entry's precision is left."""
+    return (1 - probability) / scale + probability / state.ratio
+
+
+def begin(config: Config, state: Contaminated, factors: Factors, window: Window) -> tuple[Contaminated, Factors]:
+    """The start of a step: meet the newest slice."""
+    del config
+    return meet(state, factors, window)
+
+
+def meet(state: Contaminated, factors: Factors, window: Window) -> tuple[Contaminated, Factors]:
+    """The newest slice's temporal row, outliers and scale from a robust regression on the current factors."""
+    slot = window.newest
+    row_mean, row_covariance, probability, scale = fit_row(state, factors, window.values[slot], window.mask[slot])
+    factors = with_row(factors, slot, row_mean, row_covariance)
+    state = replace(
+        state,
+        probability=state.probability.at[slot].set(probability),
+        slice_scale=state.slice_scale.at[slot].set(scale),
+    )
+    return state, factors
+
+
+def fit_row(state: Contaminated, factors: Factors, values: Array, mask: Array) -> tuple[Array, Array, Array, Array]:
+    """Temporal row (mean, covariance), outlier probabilities and φ of one slice, the factors held fixed.
+
+    Starts from an inflated noise level, as if the row were 0, and lets it settle: so neither outliers nor a changed
+    scene decide the row at once.
+    """
+    values, mask = values[None], mask[None]
+    biggest, _ = plan(values.shape)
+    share = jnp.ones(1, values.dtype)
+
+    def turn(_: int, carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
+        row, probability, scale = carry
+        weights = jnp.where(mask, precision(state) * trust(state, probability, scale), 0)
+        row, _ = update_axes(row, weights, values, share, [0], biggest)
+        square = (values - predict.low_rank(row)) ** 2 + predict.variance(row)
+        scale = slice_scales(state, mask, probability, square)
+        probability = outlier_probability(state, mask, square, scale)
+        return row, probability, slice_scales(state, mask, probability, square)
+
+    nobody = jnp.zeros_like(values)
+    start = (single_row(factors), nobody, slice_scales(state, mask, nobody, values**2))
+    row, probability, scale = lax.fori_loop(0, ROW_TURNS, turn, start)
+    return row.row_means[0], row.row_covariances[0], probability[0], scale[0]
+
+
+def weights_and_targets(state: Contaminated, window: Window, slice_weights: Array) -> tuple[Array, Array]:
+    """w and y of the factor updates, each (W, I_1, …, I_N)."""
+    scale = along_time(state.slice_scale, window.values)
+    weights = along_time(slice_weights, window.values) * precision(state) * trust(state, state.probability, scale)
+    return jnp.where(window.mask, weights, 0), window.values
+
+
+def row_share(slice_weights: Array) -> Array:
+    """How much the prior of a temporal row counts in the objective: as much as its slice."""
+    return slice_weights
+
+
+def update(
+    config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+) -> Contaminated:
+    """All coordinate steps of this model in turn."""
+    square = residual**2 + variance
+    state = update_probability(state, window, square)
+    state = update_rate(config, state, window, slice_weights)
+    state = update_ratio(config, state, slice_weights, square)
+    state = update_slice_scale(state, window, square)
+    return update_noise(state, window, slice_weights, square)
+
+
+def finish(
+    config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+) -> Contaminated:
+    """Once per slice, at the end: how strongly the noise levels of the entries are pooled."""
+    if config.noise == "shared":
+        return state
+    return update_pooling(state, window, slice_weights, residual**2 + variance)
+
+
+def outlier_probability(state: Contaminated, mask: Array, square: Array, scale: Array) -> Array:
+    """ρ from  logit ρ = E ln π − E ln(1−π) − ½ ln(κ/φ) + ½ τ̄ (1/φ − 1/κ) E r²."""
+    prior = digamma(state.rate_a) - digamma(state.rate_b) - jnp.log(state.ratio / scale) / 2
+    logit = prior + precision(state) * square * (1 / scale - 1 / state.ratio) / 2
+    return jnp.where(mask, sigmoid(logit), 0)
+
+
+def update_probability(state: Contaminated, window: Window, square: Array) -> Contaminated:
+    """ρ of every entry of the window; ω does not enter, since it weighs likelihood and entropy alike."""
+    scale = along_time(state.slice_scale, square)
+    return replace(state, probability=outlier_probability(state, window.mask, square, scale))
+
+
+def update_rate(config: Config, state: Contaminated, window: Window, slice_weights: Array) -> Contaminated:
+    """q(π) = Beta(α0 + Σωρ, β0 + ΣωO(1−ρ))."""
+    prior_a, prior_b = rate_prior(config)
+    flagged = slice_weights @ over_slice(state.probability)
+    clean = slice_weights @ over_slice(jnp.where(window.mask, 1 - state.probability, 0))
+    return replace(state, rate_a=prior_a + flagged, rate_b=prior_b + clean)
+
+
+def update_ratio(config: Config, state: Contaminated, slice_weights: Array, square: Array) -> Contaminated:
+    """κ = max(κ_min, φ, Σ ω ρ τ̄ E r² / Σ ω ρ): the clip is the constrained maximiser, so the bound cannot fall."""
+    flagged = slice_weights @ over_slice(state.probability)
+    energy = slice_weights @ over_slice(state.probability * precision(state) * square)
+    ratio = jnp.where(flagged > 0, energy / jnp.where(flagged > 0, flagged, 1), 0)
+    least = jnp.maximum(state.slice_scale.max(), config.outlier_variance)
+    return replace(state, ratio=jnp.maximum(ratio, least))
+
+
+def slice_scales(state: Contaminated, mask: Array, probability: Array, square: Array) -> Array:
+    """φ_t = Σ O (1−ρ) τ̄ E r² / Σ O (1−ρ), kept within [1, κ]."""
+    clean = jnp.where(mask, 1 - probability, 0)
+    energy, count = over_slice(clean * precision(state) * square), over_slice(clean)
+    return jnp.clip(energy / jnp.where(count > 0, count, 1), 1, state.ratio)
+
+
+def update_slice_scale(state: Contaminated, window: Window, square: Array) -> Contaminated:
+    """φ of every slice in the window."""
+    return replace(state, slice_scale=slice_scales(state, window.mask, state.probability, square))
+
+
+def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> tuple[Array, Array]:
+    """n_i = Σ_t ω O and s_i = Σ_t ω O ((1−ρ)/φ + ρ/κ) E r², each (I_1, …, I_N)."""
+    counts = jnp.tensordot(slice_weights, window.mask.astype(square.dtype), axes=1)
+    left = trust(state, state.probability, along_time(state.slice_scale, square))
+    sums = jnp.tensordot(slice_weights, jnp.where(window.mask, left * square, 0), axes=1)
+    return counts, sums
+
+
+def update_noise(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> Contaminated:
+    """b with τ integrated out, then q(τ_i) = Ga(α + n_i/2, b + s_i/2)."""
+    counts, sums = noise_statistics(state, window, slice_weights, square)
+    rate = noise.pooled_rate(state.pool_shape, state.pool_rate, counts, sums, noise.noise_floor(square.dtype))
+    return replace(state, pool_rate=rate, noise_shape=state.pool_shape + counts / 2, noise_rate=rate + sums / 2)
+
+
+def update_pooling(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> Contaminated:
+    """α: the best of α, 1.5α and α/1.5 by the evidence with τ integrated out. It moves slowly: a stream that starts
+    unexplained must not have its structure taken for uneven noise."""
+    counts, sums = noise_statistics(state, window, slice_weights, square)
+    steps = jnp.asarray([1, 1.5, 1 / 1.5], square.dtype)
+    shapes = jnp.clip(state.pool_shape * steps, noise.POOL_SMALLEST, noise.POOL_LARGEST)
+
+    def candidate(shape: Array) -> tuple[Array, Array]:
+        start = state.pool_rate * shape / state.pool_shape
+        rate = noise.pooled_rate(shape, start, counts, sums, noise.noise_floor(square.dtype))
+        return rate, noise.pool_evidence(shape, rate, counts, sums)
+
+    rates, scores = lax.map(candidate, shapes)
+    best = jnp.argmax(scores)
+    shape, rate = shapes[best], rates[best]
+    return replace(state, pool_shape=shape, pool_rate=rate, noise_shape=shape + counts / 2, noise_rate=rate + sums / 2)
+
+
+def evidence(
+    config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+) -> Array:
+    """Likelihood, outlier indicators, π and noise: every term of the bound that this model owns."""
+    square = residual**2 + variance
+    rho, shape, rate = state.probability, state.noise_shape, state.noise_rate
+    both = digamma(state.rate_a + state.rate_b)
+    log_rate, log_other = digamma(state.rate_a) - both, digamma(state.rate_b) - both
+    scale = along_time(state.slice_scale, square)
+    likelihood = (
+        noise.expected_log(shape, rate)
+        - jnp.log(2 * jnp.pi)
+        - (1 - rho) * jnp.log(scale)
+        - rho * jnp.log(state.ratio)
+        - precision(state) * trust(state, rho, scale) * square
+    ) / 2
+    indicator = rho * log_rate + (1 - rho) * log_other - xlogy(rho, rho) - xlogy(1 - rho, 1 - rho)
+    terms = slice_weights @ over_slice(jnp.where(window.mask, likelihood + indicator, 0))
+    prior_a, prior_b = rate_prior(config)
+    rate_term = betaln(state.rate_a, state.rate_b) - betaln(prior_a, prior_b)
+    rate_term += (prior_a - state.rate_a) * log_rate + (prior_b - state.rate_b) * log_other
+    return terms + rate_term - noise.gamma_gap(shape, rate, state.pool_shape, state.pool_rate).sum()
+
+
+def outliers(state: Contaminated, window: Window, slot: Array, residual: Array) -> tuple[Array, Array]:
+    """S̄ = ρ (1 − φ/κ) r and ρ of one slice; `residual` is that slice's."""
+    del window
+    rho = state.probability[slot]
+    return rho * (1 - state.slice_scale[slot] / state.ratio) * residual, rho
+
+
+def noise_variance(state: Contaminated, slot: Array) -> Array:
+    """Variance of a new observation around the low rank in one slice: φ E[1/τ_i] (I_1, …, I_N)."""
+    return state.slice_scale[slot] * noise.predictive_variance(state.noise_shape, state.noise_rate)
+
+
+def typical_noise(state: Contaminated) -> Array:
+    """One number for the noise variance of all entries: b/α."""
+    return state.pool_rate / state.pool_shape

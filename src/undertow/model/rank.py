@@ -1,0 +1,99 @@
+"""The rank: shared precisions λ (ARD), and the death of components as a move judged by the evidence (see birth.py too).
+
+ARD alone shrinks a superfluous component slowly and never brings one back. So a component that the data ask for is
+born from the weighted residual of the window, and one that the evidence can do without dies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from undertow.model import predict
+from undertow.model.factors import all_covariances, all_means, with_axis
+from undertow.model.noise import expected_log, gamma_gap
+from undertow.model.state import Factors
+
+PRECISION_PRIOR = (1e-6, 1e-6)
+"""λ_r ~ Ga(c0, d0), as in the paper."""
+NEGLIGIBLE = 1e-3
+"""Where nothing dies by evidence (`start="svd"`), a component below this share of the largest's size does not count."""
+
+
+def axis_shares(factors: Factors, row_share: Array) -> list[Array]:
+    """p_i of every row, by axis: how much its prior counts in the objective."""
+    return [row_share, *(jnp.ones(mean.shape[0], mean.dtype) for mean in factors.means)]
+
+
+def update_precision(factors: Factors, row_share: Array) -> Factors:
+    """q(λ_r) = Ga(c0 + ½(ΣI_n + Σp_t), d0 + ½ Σ_axes Σ_i p_i E a_ir²)   (paper: eq. update lambda, shape corrected)."""
+    shape, rate = PRECISION_PRIOR
+    rows = zip(axis_shares(factors, row_share), all_means(factors), all_covariances(factors), strict=True)
+    for share, mean, covariance in rows:
+        shape = shape + share.sum() / 2
+        rate = rate + share @ (mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)) / 2
+    return replace(factors, precision_shape=jnp.broadcast_to(shape, rate.shape), precision_rate=rate)
+
+
+def rows_evidence(mean: Array, covariance: Array, share: Array, factors: Factors) -> Array:
+    """Σ_i p_i (E ln p(a_i | λ) + entropy of q(a_i)) over the rows of one axis, living components."""
+    alive = factors.alive
+    keep = alive[:, None] & alive[None, :] & (share > 0)[:, None, None]
+    eye = jnp.eye(alive.shape[0], dtype=mean.dtype)
+    log_determinant = jnp.linalg.slogdet(jnp.where(keep, covariance, eye))[1]
+    squares = mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)
+    log_precision = expected_log(factors.precision_shape, factors.precision_rate)
+    per_component = jnp.where(alive, log_precision + 1 - factors.precision * squares, 0)
+    return (share * (per_component.sum(axis=-1) + log_determinant)).sum() / 2
+
+
+def evidence(factors: Factors, row_share: Array) -> Array:
+    """What the low-rank part adds to the bound besides the likelihood: its rows, and −KL(q(λ) ‖ p(λ))."""
+    gaps = gamma_gap(factors.precision_shape, factors.precision_rate, *PRECISION_PRIOR)
+    total = -jnp.where(factors.alive, gaps, 0).sum()
+    rows = zip(all_means(factors), all_covariances(factors), axis_shares(factors, row_share), strict=True)
+    return total + sum(rows_evidence(mean, covariance, share, factors) for mean, covariance, share in rows)
+
+
+def sizes(factors: Factors) -> Array:
+    """Σ over the window of (c Π a)², per component (R,), by the means."""
+    return jnp.stack([(mean**2).sum(axis=0) for mean in all_means(factors)]).prod(axis=0)
+
+
+def without(factors: Factors, component: Array) -> Factors:
+    """The factors with one component dead."""
+    keep = jnp.arange(factors.alive.shape[0]) != component
+    smaller = replace(factors, alive=factors.alive & keep)
+    for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
+        both = keep[:, None] & keep[None, :]
+        smaller = with_axis(smaller, axis, jnp.where(keep, mean, 0), jnp.where(both, covariance, 0))
+    return smaller
+
+
+def death(factors: Factors, weights: Array, targets: Array, row_share: Array) -> tuple[Factors, Array]:
+    """Let the smallest component die if the evidence gains by it. Returns whether it did."""
+
+    def score(candidate: Factors) -> tuple[Array, Array]:
+        square = (targets - predict.low_rank(candidate)) ** 2 + predict.variance(candidate)
+        return square, evidence(candidate, row_share)
+
+    smaller = without(factors, jnp.argmin(jnp.where(factors.alive, sizes(factors), jnp.inf)))
+    (square, own), (square_smaller, own_smaller) = score(factors), score(smaller)
+    # The differences are summed, not the sums subtracted: float32 has no digits to spare.
+    gain = own_smaller - own - (weights * (square_smaller - square)).sum() / 2
+    dies = factors.alive.any() & (gain > 0)
+    return choose(dies, smaller, factors), dies
+
+
+def choose(condition: Array, yes: Factors, no: Factors) -> Factors:
+    """`yes` where the condition holds, else `no`."""
+    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), yes, no)
+
+
+def rank(factors: Factors) -> Array:
+    """Living components that count."""
+    size = jnp.sqrt(sizes(factors))
+    return (factors.alive & (size > NEGLIGIBLE * size.max())).sum(dtype=jnp.int32)

@@ -1,0 +1,121 @@
+"""What is carried from slice to slice: arrays only. Shapes: slice (I_1, …, I_N), window W, components R."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import register_dataclass
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Window:
+    """A ring of the last W slices, in units of the stream (see `step.py`). Slot order is not time order."""
+
+    values: Array
+    """y (W, I_1, …, I_N): the data, 0 where unobserved."""
+    mask: Array
+    """O (W, I_1, …, I_N): True where observed."""
+    newest: Array
+    """Slot of the newest slice; int32."""
+    filled: Array
+    """Slices in the window now, at most W; int32."""
+
+    def ages(self) -> Array:
+        """Steps since each slot was written (W,); only the first `filled` ages are real."""
+        size = self.values.shape[0]
+        return jnp.mod(self.newest - jnp.arange(size, dtype=jnp.int32), size)
+
+    def slice_weights(self, forgetting: float) -> Array:
+        """ω_t = μ^age (W,), 0 for slots not written yet."""
+        ages = self.ages()
+        weights = jnp.asarray(forgetting, self.values.dtype) ** ages.astype(self.values.dtype)
+        return jnp.where(ages < self.filled, weights, 0)
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Factors:
+    """Posterior of the low-rank part: independent Gaussian rows, and the precisions that decide the rank."""
+
+    means: tuple[Array, ...]
+    """Ā⁽ⁿ⁾, each (I_n, R)."""
+    covariances: tuple[Array, ...]
+    """V⁽ⁿ⁾, each (I_n, R, R)."""
+    row_means: Array
+    """C̄ (W, R): one temporal row per slot of the window."""
+    row_covariances: Array
+    """V_t (W, R, R)."""
+    alive: Array
+    """(R,) bool: which components live. Dead ones have mean and covariance 0."""
+    precision_shape: Array
+    """c (R,): q(λ_r) = Ga(c_r, d_r)."""
+    precision_rate: Array
+    """d (R,)."""
+
+    @property
+    def precision(self) -> Array:
+        """λ̄ = c / d (R,)."""
+        return self.precision_shape / self.precision_rate
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Contaminated:
+    """Posterior of the contaminated normal noise (default preset)."""
+
+    probability: Array
+    """ρ (W, I_1, …, I_N): probability that an observed entry is an outlier; 0 where unobserved."""
+    rate_a: Array
+    """q(π) = Beta(a, b)."""
+    rate_b: Array
+    ratio: Array
+    """κ: variance of an outlier over that of the noise."""
+    slice_scale: Array
+    """φ (W,): noise variance of a slice over the usual, within [1, κ]; large where a slice does not fit the factors."""
+    pool_shape: Array
+    """α: τ_i ~ Ga(α, b). Large: one noise level for all entries."""
+    pool_rate: Array
+    """b."""
+    noise_shape: Array
+    """q(τ_i) = Ga(shape_i, rate_i), each (I_1, …, I_N)."""
+    noise_rate: Array
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class GaussianGamma:
+    """Posterior of the paper's sparse term S, its precisions γ and the noise precision τ."""
+
+    sparse: Array
+    """S̄ (W, I_1, …, I_N): inferred for the newest slice, frozen for the others; 0 where unobserved."""
+    sparse_variance: Array
+    """σ² of the newest slice (I_1, …, I_N)."""
+    gamma_shape: Array
+    """q(γ_i) = Ga(shape, rate_i), newest slice; shape is a scalar, rate (I_1, …, I_N)."""
+    gamma_rate: Array
+    noise_shape: Array
+    """q(τ) = Ga(a, b), scalars."""
+    noise_rate: Array
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Core:
+    """All arrays of a state: what the compiled step takes and gives back."""
+
+    window: Window
+    factors: Factors
+    outliers: Contaminated | GaussianGamma
+
+
+def over_slice(values: Array) -> Array:
+    """Sum over every axis but time: (W, I_1, …, I_N) → (W,)."""
+    return values.reshape(values.shape[0], -1).sum(axis=1)
+
+
+def along_time(per_slice: Array, like: Array) -> Array:
+    """(W,) shaped to broadcast over (W, I_1, …, I_N)."""
+    return per_slice.reshape(-1, *([1] * (like.ndim - 1)))

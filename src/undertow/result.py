@@ -1,0 +1,85 @@
+"""What a step hands back: the slice as Undertow sees it, and trouble as a value with advice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.model.trouble import Trouble
+
+Floats = NDArray[np.float64]
+
+_ADVICE = {
+    Trouble.EMPTY: "nothing was observed in this slice: the low rank is the prior's guess, see std",
+    Trouble.NOT_CONVERGED: "the sweeps ended at max_iterations before the slice stood still: raise it if this goes on",
+    Trouble.RANK_FULL: "all max_rank components are in use: raise max_rank if the error matters more than the time",
+    Trouble.RANK_ZERO: "no structure was found above the noise: wait for more slices, or lengthen the window",
+    Trouble.MANY_OUTLIERS: "most of this slice does not fit the factors: the scene may have changed, or the slice is bad",
+    Trouble.NO_NOISE: "the data are fitted to the last digit: the error bars are at their least, not to be trusted",
+    Trouble.SINGULAR: "some rows could not be solved and kept their last values: use dtype='float64'",
+    Trouble.OUT_OF_RANGE: "some values are a billion times the stream's usual size and were left out as outliers: "
+    "check the data, or start a new model if the unit has changed",
+    Trouble.NOT_FINITE: "the arithmetic overflowed, and the state is as before this slice: use dtype='float64'",
+}
+
+_HARMLESS = Trouble.RANK_FULL | Trouble.RANK_ZERO | Trouble.EMPTY
+"""Worth knowing, but the answer is as good as the data allow."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a step went. ``str(status)`` is "ok" or the advice, one sentence per trouble."""
+
+    trouble: Trouble = Trouble.NONE
+
+    @property
+    def ok(self) -> bool:
+        """False where the answer is worse than the data would allow, or the slice itself is suspicious."""
+        return not self.trouble & ~_HARMLESS
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Names of what was noticed, for machines."""
+        return tuple(flag.name or "" for flag in Trouble if flag and flag in self.trouble)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """One sentence for each."""
+        return tuple(text for flag, text in _ADVICE.items() if flag in self.trouble)
+
+    def __str__(self) -> str:
+        return "; ".join(self.advice) or "ok"
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """One slice as Undertow sees it, in the units of the data. Arrays have the shape of the slice."""
+
+    low_rank: Floats
+    """Mean of every entry's low-rank part, missing entries included."""
+    std: Floats
+    """Predictive standard deviation: about 95 % of new, uncorrupted observations fall within ±1.96 std of `low_rank`."""
+    low_rank_std: Floats
+    """Standard deviation of the low-rank part alone. Mean-field is overconfident here: it covers the truth less often."""
+    outliers: Floats
+    """Expected value of the outlier in every entry; 0 where nothing was observed."""
+    outlier_probability: Floats
+    """Probability that an observed entry is an outlier; 0 where nothing was observed."""
+    rank: int
+    """Living components."""
+    noise_std: float
+    """Typical noise standard deviation."""
+    status: Status
+    """How it went, with advice."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult(Estimate):
+    """The newest slice, and how the step went."""
+
+    iterations: int
+    """Sweeps over all unknowns."""
+    evidence: float
+    """Lower bound of the log evidence of the window, in the stream's own unit. Not comparable between settings."""
