@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import digamma, gammaln, polygamma
+from jax.scipy.linalg import solve_triangular
+from jax.scipy.special import digamma, gammaln
 
 from undertow.baselines import cp
 
@@ -115,31 +116,37 @@ def _update(
     # One shape for all: that of a missing entry would be a₀, but nothing of a missing entry is ever used.
     outlier_shape, outlier_rate = now.hyper[0] + 0.5, now.hyper[1] + 0.5 * size
     precision = outlier_shape / outlier_rate
-    log_precision = digamma(outlier_shape) - jnp.log(outlier_rate)
 
+    # The special functions once for all shapes: they are long to compile.
+    shapes = jnp.stack([ranking_shape, noise_shape, outlier_shape, jnp.asarray(_PRIOR), now.hyper[0]])
+    psi, log_gamma = digamma(shapes), gammaln(shapes)
+    log_ranking, log_noise = psi[0] - jnp.log(ranking_rate), psi[1] - jnp.log(noise_rate)
+    log_precision = psi[2] - jnp.log(outlier_rate)
     living = now.living
-    log_ranking = digamma(ranking_shape) - jnp.log(ranking_rate)
     bound = (
         # likelihood
-        0.5 * observed * (digamma(noise_shape) - jnp.log(noise_rate) - jnp.log(2 * jnp.pi))
+        0.5 * observed * (log_noise - jnp.log(2 * jnp.pi))
         - 0.5 * noise * fit
         # factors and their entropy; the 2π cancel
         + (living * (0.5 * sizes.sum() * log_ranking - 0.5 * ranking * (power + spread))).sum()
         + 0.5 * living.sum() * sizes.sum()
         + 0.5 * log_dets
         # γ, β and their entropies
-        + (living * _gamma_terms(_PRIOR, _PRIOR, ranking_shape, ranking_rate)).sum()
-        + _gamma_terms(_PRIOR, _PRIOR, noise_shape, noise_rate)
+        + (living * (_expected_log_prior(_PRIOR, _PRIOR, log_gamma[3], ranking, log_ranking))).sum()
+        + (living * _entropy(ranking_shape, ranking_rate, psi[0], log_gamma[0])).sum()
+        + _expected_log_prior(_PRIOR, _PRIOR, log_gamma[3], noise, log_noise)
+        + _entropy(noise_shape, noise_rate, psi[1], log_gamma[1])
         # outliers, their precisions, and the entropies of both
         + 0.5
         * (mask * (log_precision + 1 + jnp.log(jnp.where(mask > 0, outlier_variance, 1.0)) - size * precision)).sum()
-        + (mask * _gamma_terms(now.hyper[0], now.hyper[1], outlier_shape, outlier_rate)).sum()
+        + (mask * _expected_log_prior(now.hyper[0], now.hyper[1], log_gamma[4], precision, log_precision)).sum()
+        + (mask * _entropy(outlier_shape, outlier_rate, psi[2], log_gamma[2])).sum()
     )
     iteration = now.iteration + 1
     inflated = bound + published * (
         0.5 * missing * _LOG_TINY
-        + jnp.minimum(_LOG_HUGE - gammaln(noise_shape), 0.0)
-        + living.sum() * jnp.minimum(_LOG_HUGE - gammaln(ranking_shape), 0.0)
+        + jnp.minimum(_LOG_HUGE - log_gamma[1], 0.0)
+        + living.sum() * jnp.minimum(_LOG_HUGE - log_gamma[0], 0.0)
     )
 
     mean = (mask * precision).sum() / observed
@@ -182,11 +189,13 @@ def _factor_updates(
         rows = present if mode == values.ndim - 1 else jnp.ones(values.shape[mode])
         grams = cp.contract(mask, moments, mode)
         precision = now.noise * grams.reshape(-1, rank, rank) * both + diagonal
-        covariances[mode] = jnp.linalg.inv(precision) * both * rows[:, None, None]
+        root = jnp.linalg.cholesky(precision)
+        inverse_root = solve_triangular(root, jnp.broadcast_to(jnp.eye(rank), root.shape), lower=True)
+        covariances[mode] = jnp.einsum("iqr,iqs->irs", inverse_root, inverse_root) * both * rows[:, None, None]
         target = cp.contract(residual, factors, mode)
         factors[mode] = now.noise * jnp.einsum("irs,is->ir", covariances[mode], target)
         moments[mode] = _second_moments(factors[mode], covariances[mode])
-        log_dets = log_dets - (rows * jnp.linalg.slogdet(precision)[1]).sum()
+        log_dets = log_dets - 2 * (rows[:, None] * jnp.log(jnp.diagonal(root, axis1=1, axis2=2))).sum()
     return factors, covariances, log_dets, grams
 
 
@@ -195,24 +204,28 @@ def _second_moments(factor: jax.Array, covariance: jax.Array) -> jax.Array:
     return cp.squares(factor) + covariance.reshape(covariance.shape[0], -1)
 
 
-def _gamma_terms(prior_shape: Any, prior_rate: Any, shape: Any, rate: Any) -> Any:
-    """⟨log Ga(x; prior)⟩ plus the entropy of Ga(x; shape, rate)."""
-    log_mean = digamma(shape) - jnp.log(rate)
-    prior = prior_shape * jnp.log(prior_rate) - gammaln(prior_shape) + (prior_shape - 1) * log_mean
-    return prior - prior_rate * shape / rate + gammaln(shape) - (shape - 1) * digamma(shape) - jnp.log(rate) + shape
+def _expected_log_prior(shape: Any, rate: Any, log_gamma: Any, mean: Any, log_mean: Any) -> Any:
+    """⟨log Ga(x; shape, rate)⟩ given ⟨x⟩ and ⟨log x⟩; log_gamma is log Γ(shape)."""
+    return shape * jnp.log(rate) - log_gamma + (shape - 1) * log_mean - rate * mean
+
+
+def _entropy(shape: Any, rate: Any, psi: Any, log_gamma: Any) -> Any:
+    """Entropy of Ga(shape, rate); psi and log_gamma are those of the shape."""
+    return log_gamma - (shape - 1) * psi - jnp.log(rate) + shape
 
 
 def gamma_shape(gap: jax.Array) -> jax.Array:
     """The shape a with log a − ψ(a) = gap: maximum likelihood of a Gamma law, gap = log⟨x⟩ − ⟨log x⟩.
 
-    Newton steps on 1/a (T. Minka, "Estimating a Gamma distribution", 2002).
+    The left side falls from ∞ to 0 and lies between 1/(2a) and 1/a: bisection of log a between those ends.
     """
-    gap = jnp.clip(gap, 1e-8, 1e8)
-    start = (3 - gap + jnp.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)
 
-    def newton(_: int, shape: jax.Array) -> jax.Array:
-        inverse = 1 / shape + (jnp.log(shape) - digamma(shape) - gap) / (shape**2 * (1 / shape - polygamma(1, shape)))
-        return jnp.where(inverse > 0, 1 / inverse, shape / 2)
+    def halve(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        low, high = ends
+        middle = 0.5 * (low + high)
+        left = middle - digamma(jnp.exp(middle)) > gap
+        return jnp.where(left, middle, low), jnp.where(left, high, middle)
 
-    shape: jax.Array = jax.lax.fori_loop(0, 8, newton, jnp.maximum(start, 1e-10))
-    return shape
+    ends = (-jnp.log(2 * gap), -jnp.log(gap))
+    low, high = jax.lax.fori_loop(0, 50, halve, ends)
+    return jnp.exp(0.5 * (low + high))

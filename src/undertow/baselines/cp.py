@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
 
 LETTERS = "abcdefghijklmnopqrstuvwxy"
 
@@ -48,11 +49,17 @@ def compose(factors: Sequence[jax.Array], row: jax.Array) -> jax.Array:
     return jnp.reshape((left * row) @ factors[-1].T, shape)
 
 
+def solve_positive(matrices: jax.Array, targets: jax.Array) -> jax.Array:
+    """x with M x = b for symmetric positive definite M (…, R, R) and b (…, R), by Cholesky; NaN where M is not."""
+    root = jnp.linalg.cholesky(matrices)
+    half = solve_triangular(root, targets[..., None], lower=True)
+    return solve_triangular(root, half, lower=True, trans=1)[..., 0]
+
+
 def temporal_row(values: jax.Array, mask: jax.Array, factors: Sequence[jax.Array], ridge: jax.Array) -> jax.Array:
     """argmin_c Σ_observed (y − Σ_r c_r Π a_r)² + ridge ‖c‖². Values are zero where unobserved. Cost O(Π I · R²)."""
     rank = factors[0].shape[1]
     powers = [squares(factor) for factor in factors]
     gram = (contract(mask, powers, 0) * powers[0]).sum(0).reshape(rank, rank)
     target = (contract(values, factors, 0) * factors[0]).sum(0)
-    solution: jax.Array = jnp.linalg.solve(gram + ridge * jnp.eye(rank, dtype=gram.dtype), target)
-    return solution
+    return solve_positive(gram + ridge * jnp.eye(rank, dtype=gram.dtype), target)

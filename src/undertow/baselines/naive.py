@@ -6,13 +6,13 @@
     median  x̂ = median of the values seen at the entry in the last `window` slices; when none is left there, the last x̂
 
 The prediction of a slice is x̂ before it, the low-rank slice x̂ after it. An entry never seen so far gets the mean of x̂
-over all entries that were seen; before the first observation of all, zero. The outlier score is |y − prediction|.
+over all entries that were seen; before the first observation of all, zero. A slice without any observation does not
+count. The outlier score is |y − prediction|.
 Equivariant to the unit of the data. No citation: everybody's first idea, and hard to beat on real streams.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -73,6 +73,10 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
     slice_values, observed = observe(values, mask, state.shape)
     known = bool((state.seen > 0).any())
     prediction = _with_mean(state.estimate, state.seen) if known else None
+    if not observed.any():
+        zero = np.zeros(state.shape)
+        held = zero.copy() if prediction is None else prediction.copy()
+        return state, BaselineResult(held, prediction, None, zero, None, "no data")
     seen = state.seen + observed
     recent = state.recent
     if state.config.kind == "median":
@@ -80,10 +84,8 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
     estimate = _moved(state.config, state.estimate, slice_values, observed, seen, recent)
     low_rank = _with_mean(estimate, seen)
     score = np.zeros(state.shape) if prediction is None else np.where(observed, np.abs(slice_values - prediction), 0.0)
-    status = "ok" if observed.any() else "no data"
-    return State(state.config, state.shape, estimate, seen, recent), BaselineResult(
-        low_rank, prediction, None, score, None, status
-    )
+    new = State(state.config, state.shape, estimate, seen, recent)
+    return new, BaselineResult(low_rank, prediction, None, score, None, "ok")
 
 
 def _moved(config: Config, old: Array, values: Array, observed: Mask, seen: Array, recent: Array) -> Array:
@@ -92,10 +94,11 @@ def _moved(config: Config, old: Array, values: Array, observed: Mask, seen: Arra
     if config.kind == "mean":
         weight = (1 - config.forgetting) / (1 - config.forgetting ** np.maximum(seen, 1))
         return np.where(observed, old + weight * (values - old), old)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # an entry without a value in the window is no news
-        middle = np.nanmedian(recent, axis=0)
-    return np.where(np.isnan(middle), old, middle)
+    ordered = np.sort(recent, axis=0)  # NaN last
+    count = (~np.isnan(recent)).sum(axis=0)
+    below, above = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, len(recent) - 1)
+    pair = np.take_along_axis(ordered, np.stack([below, above]), axis=0)
+    return np.where(count > 0, pair.mean(axis=0), old)
 
 
 def _with_mean(estimate: Array, seen: Array) -> Array:

@@ -158,7 +158,7 @@ def _learn(
             projections.append(old_projections[mode])
         information.append(kept + regularisation * (1 - forgetting) * jnp.eye(rank, dtype=row.dtype))
         targets.append(target)
-        factors[mode] = jnp.linalg.solve(information[mode], target[..., None])[..., 0]
+        factors[mode] = cp.solve_positive(information[mode], target)
         powers[mode] = cp.squares(factors[mode])
     row = cp.temporal_row(values, mask, factors, ridge)
     new_memory = (tuple(factors), tuple(information), tuple(targets), tuple(grams), tuple(projections), row)

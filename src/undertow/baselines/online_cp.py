@@ -38,7 +38,7 @@ class Config:
 
     rank            R, components
     initial_slices  slices gathered for the CP-ALS start
-    iterations      of CP-ALS, at most
+    iterations      of CP-ALS, at most; the published 100 sometimes end in a swamp that 1000 would leave
     tolerance       change of fit at which CP-ALS stops
     seed            of the random start of CP-ALS
     """

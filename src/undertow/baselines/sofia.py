@@ -200,8 +200,8 @@ def _learn(values: jax.Array, mask: jax.Array, memory: tuple[Any, ...], settings
 
     def clipped(gradient: jax.Array) -> jax.Array:
         size = jnp.sqrt((gradient**2).sum())
-        shortened: jax.Array = gradient * jnp.minimum(1.0, largest / jnp.where(size > 0, size, 1.0))
-        return rate * shortened
+        shortened: jax.Array = rate * gradient * jnp.minimum(1.0, largest / jnp.where(size > 0, size, 1.0))
+        return shortened
 
     modes = range(len(factors))
     pull = (cp.contract(cleaned, factors, 0) * factors[0]).sum(0)

@@ -34,7 +34,7 @@ class Config:
     iterations       at most
     low_rank_weight  of the nuclear norms in robust_pca
     sparse_weight    of ‖E‖₁ in robust_pca
-    seed             of the random columns of masked_cp where the rank exceeds a mode
+    seed             of masked_cp's random start, taken where the rank exceeds an unfolding
     """
 
     kind: Literal["robust_pca", "masked_cp"] = "robust_pca"
@@ -91,7 +91,10 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
     low_rank, status = state.last.copy(), "no data"
     if slice_observed.any():
         known = min(int(state.count) + 1, config.window)
-        low_rank, outliers = _rerun(config, window[-known:].copy(), observed[-known:])
+        try:
+            low_rank, outliers = _rerun(config, window[-known:].copy(), observed[-known:])
+        except np.linalg.LinAlgError:  # normal equations without a solution, as when the window is still short
+            low_rank = np.full(state.shape, np.nan)
         status = "ok"
         if not np.isfinite(low_rank).all():
             low_rank, status = np.zeros(state.shape), "diverged"
@@ -117,12 +120,15 @@ def _rerun(config: Config, values: Array, observed: Mask) -> tuple[Array, Array 
                 verbose=0,
             )
             return np.array(low_rank[-1]), np.where(observed[-1], sparse[-1], 0.0)
-        complete = bool(observed.all())
+        # TensorLy's start by singular vectors fails where an unfolding has fewer of them than components.
+        smallest = min(min(size, values.size // size) for size in values.shape)
+        start = "svd" if config.rank <= smallest else "random"
         fitted = decomposition.parafac(
             values,
             config.rank,
             n_iter_max=config.iterations,
-            mask=None if complete else flags,
+            init=start,
+            mask=None if observed.all() else flags,
             random_state=config.seed,
         )
         return np.array(tensorly.cp_to_tensor(fitted)[-1]), None
