@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+import pytest
 from scipy.optimize import linprog
 
 from undertow.baselines import grasta
@@ -53,23 +54,23 @@ def test_recovers_a_subspace_from_half_the_entries_a_tenth_of_them_wrong() -> No
 
 def test_a_constant_step_is_constant() -> None:
     draw = np.random.default_rng(2)
-    state = grasta.init(grasta.Config(rank=1, constant_step=0.05), (40,))
+    state = grasta.init(grasta.Config(rank=2, constant_step=0.05), (30,))
     for _ in range(3):
         before = state.basis
-        state, _ = grasta.step(state, draw.standard_normal(40))
-        np.testing.assert_allclose(float(np.abs(before.T @ state.basis).item()), np.cos(0.05), rtol=1e-9)
+        state, _ = grasta.step(state, draw.standard_normal(30))
+        # One direction of the subspace turns by the angle, the others stay.
+        cosines = np.linalg.svd(before.T @ state.basis, compute_uv=False)
+        np.testing.assert_allclose(cosines, [1.0, np.cos(0.05)], rtol=1e-9)
 
 
 def test_too_few_observations_leave_the_subspace_alone() -> None:
-    state = grasta.init(grasta.Config(rank=3), (10,))
-    mask = np.arange(10) < 2
-    new, result = grasta.step(state, np.ones(10), mask)
+    state = grasta.init(grasta.Config(rank=2), (30,))
+    mask = np.arange(30) < 1
+    new, result = grasta.step(state, np.ones(30), mask)
     np.testing.assert_array_equal(new.basis, state.basis)
     np.testing.assert_allclose(result.low_rank[mask], 1.0, atol=1e-6)
 
 
 def test_rank_beyond_the_slice_is_refused() -> None:
-    import pytest
-
     with pytest.raises(ValueError, match="rank must be at most the 4 entries"):
         grasta.init(grasta.Config(rank=5), (2, 2))

@@ -69,12 +69,12 @@ def plain_stream(
     return slices
 
 
-@pytest.mark.parametrize(("shape", "window"), [((5, 4), None), ((5, 4), 3), ((3, 4, 2), None), ((6,), 3)])
+@pytest.mark.parametrize(("shape", "window"), [((6, 5), None), ((6, 5), 3), ((4, 3, 5), None), ((7,), 3)])
 def test_equals_the_plain_version(shape: tuple[int, ...], window: int | None) -> None:
-    stream = drifting(shape, 2, slices=7, observed=0.7, seed=1)
+    stream = drifting(shape, 2, slices=6, observed=0.7, seed=1)
     state = olstec.init(olstec.Config(rank=2, window=window, seed=5), shape)
     expected = plain_stream(np.nan_to_num(stream.values), stream.mask, list(state.factors), window)
-    for t in range(7):
+    for t in range(6):
         state, result = olstec.step(state, stream.values[t], stream.mask[t])
         np.testing.assert_allclose(result.low_rank.ravel(), expected[t], rtol=1e-7, atol=1e-9)
 
@@ -100,9 +100,9 @@ def test_a_truncated_window_forgets_what_left_it() -> None:
 
 
 def test_truncated_and_exponential_agree_while_nothing_left() -> None:
-    stream = drifting((6, 5), 2, slices=6, seed=3)
+    stream = drifting((6, 5), 2, slices=3, seed=3)
     one = olstec.init(olstec.Config(rank=2), (6, 5))
-    other = olstec.init(olstec.Config(rank=2, window=10), (6, 5))
+    other = olstec.init(olstec.Config(rank=2, window=3), (6, 5))
     for values in stream.values:
         one, first = olstec.step(one, values)
         other, second = olstec.step(other, values)

@@ -149,7 +149,9 @@ def _fit(config: Config, values: Array, observed: Mask, present: Array) -> Fit:
     tensor, mask = np.moveaxis(values, 0, -1), np.moveaxis(observed, 0, -1).astype(np.float64)
     draw = np.random.default_rng(config.seed)
     factors = _start(tensor, mask, present, config.rank, draw)
-    outliers = mask * np.sqrt(config.outlier_variance) * draw.standard_normal(tensor.shape)
+    # Newest slice first, so that slices which are not there yet draw last and change nothing.
+    noise = np.moveaxis(draw.standard_normal(values.shape)[::-1], 0, -1)
+    outliers = mask * np.sqrt(config.outlier_variance) * noise
     missing = float(mask[..., present > 0].size - count) if config.stopping == "published" else 0.0
     with jax.enable_x64(True):
         start = Posterior.start(factors, outliers, mask, config.outlier_variance)
@@ -179,7 +181,10 @@ def _start(tensor: Array, mask: Array, present: Array, rank: int, draw: np.rando
     for mode, size in enumerate(tensor.shape):
         unfolded = np.moveaxis(completed, mode, 0).reshape(size, -1)
         squared, vectors = np.linalg.eigh(unfolded @ unfolded.T)
-        leading = vectors[:, ::-1][:, :rank] * np.maximum(squared[::-1][:rank], 0.0) ** 0.25
+        leading = vectors[:, ::-1][:, :rank]
+        largest = np.take_along_axis(leading, np.abs(leading).argmax(axis=0)[None], axis=0)
+        leading = leading * np.where(largest < 0, -1.0, 1.0)  # LAPACK leaves the sign open
+        leading = leading * np.maximum(squared[::-1][:rank], 0.0) ** 0.25
         extra = draw.standard_normal((size, max(rank - size, 0)))
         factors.append(np.concatenate([leading, extra], axis=1))
     factors[-1] = factors[-1] * present[:, None]
