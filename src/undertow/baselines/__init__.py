@@ -3,11 +3,14 @@
 from undertow.baselines import brtf, grasta, naive, olstec, online_cp, online_sgd, sofia, tensorly_window
 from undertow.baselines.registry import METHODS, Method, method
 from undertow.baselines.result import BaselineResult
+from undertow.baselines.scaling import unit_scaled
+from undertow.baselines.tuning import Trial, tune
 
 __all__ = [
     "METHODS",
     "BaselineResult",
     "Method",
+    "Trial",
     "brtf",
     "grasta",
     "method",
@@ -17,4 +20,6 @@ __all__ = [
     "online_sgd",
     "sofia",
     "tensorly_window",
+    "tune",
+    "unit_scaled",
 ]

@@ -11,7 +11,7 @@ from undertow.baselines import brtf, grasta, naive, olstec, online_cp, online_sg
 from undertow.baselines.result import BaselineResult
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Method:
     """One entry of the registry.
 
@@ -26,6 +26,7 @@ class Method:
     robust            models outliers
     requires          a package it needs beyond the core, or None
     citation          where it comes from
+    grid              values worth trying for its knobs when it is tuned (`tuning`)
     """
 
     name: str
@@ -40,6 +41,7 @@ class Method:
     robust: bool = False
     requires: str | None = None
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def any_order(self) -> bool:
@@ -63,12 +65,21 @@ _NAIVE = "no model"
 _KASAI = "H. Kasai, ICASSP 2016; Neurocomputing 347, 2019"
 _TENSORLY = "J. Kossaifi et al., JMLR 20(26), 2019"
 
+_OLSTEC_GRID = {"forgetting": (0.7, 0.9, 0.98), "temporal_regularisation": (0.01, 0.7), "regularisation": (0.1, 1.0)}
+
 _METHODS = (
     Method(
         "last_value", naive.init, naive.step, naive.Config, _NAIVE, needs_unit_scale=False, defaults={"kind": "last"}
     ),
     Method(
-        "moving_mean", naive.init, naive.step, naive.Config, _NAIVE, needs_unit_scale=False, defaults={"kind": "mean"}
+        "moving_mean",
+        naive.init,
+        naive.step,
+        naive.Config,
+        _NAIVE,
+        needs_unit_scale=False,
+        defaults={"kind": "mean"},
+        grid={"forgetting": (0.5, 0.8, 0.9, 0.95)},
     ),
     Method(
         "running_median",
@@ -78,6 +89,7 @@ _METHODS = (
         _NAIVE,
         needs_unit_scale=False,
         defaults={"kind": "median"},
+        grid={"window": (3, 5, 15)},
     ),
     Method(
         "online_cp",
@@ -87,6 +99,7 @@ _METHODS = (
         "S. Zhou et al., KDD 2016",
         missing=False,
         needs_unit_scale=False,
+        grid={"initial_slices": (5, 10, 20)},
     ),
     Method(
         "online_sgd",
@@ -94,9 +107,18 @@ _METHODS = (
         online_sgd.step,
         online_sgd.Config,
         "M. Mardani, G. Mateos, G. B. Giannakis, IEEE Trans. Signal Process. 63(10), 2015",
+        grid={"regularisation": (0.001, 0.1, 1.0), "step": (0.001, 0.01, 0.1)},
     ),
-    Method("olstec", olstec.init, olstec.step, olstec.Config, _KASAI),
-    Method("olstec_truncated", olstec.init, olstec.step, olstec.Config, _KASAI, defaults={"window": 10}),
+    Method("olstec", olstec.init, olstec.step, olstec.Config, _KASAI, grid=_OLSTEC_GRID),
+    Method(
+        "olstec_truncated",
+        olstec.init,
+        olstec.step,
+        olstec.Config,
+        _KASAI,
+        defaults={"window": 10},
+        grid={**_OLSTEC_GRID, "window": (5, 10, 20)},
+    ),
     Method(
         "brtf",
         brtf.init,
@@ -105,6 +127,7 @@ _METHODS = (
         "Q. Zhao et al., IEEE Trans. Neural Netw. Learn. Syst. 27(4), 2016",
         batch=True,
         robust=True,
+        grid={"window": (10, 20, 40), "stopping": ("published", "repaired")},
     ),
     Method(
         "grasta",
@@ -114,8 +137,17 @@ _METHODS = (
         "J. He, L. Balzano, A. Szlam, CVPR 2012",
         needs_unit_scale=False,
         robust=True,
+        grid={"constant_step": (0.0, 0.02, 0.1, 0.3), "min_iterations": (5, 20)},
     ),
-    Method("sofia", sofia.init, sofia.step, sofia.Config, "D. Lee, K. Shin, ICDE 2021", robust=True),
+    Method(
+        "sofia",
+        sofia.init,
+        sofia.step,
+        sofia.Config,
+        "D. Lee, K. Shin, ICDE 2021",
+        robust=True,
+        grid={"threshold": (1.0, 10.0), "step": (0.1, 0.3), "scale_update": (0.01, 0.1)},
+    ),
     Method(
         "tensorly_robust_pca",
         tensorly_window.init,
@@ -126,6 +158,7 @@ _METHODS = (
         robust=True,
         requires="tensorly",
         defaults={"kind": "robust_pca"},
+        grid={"sparse_weight": (0.1, 0.3, 1.0), "window": (10, 20)},
     ),
     Method(
         "tensorly_masked_cp",
@@ -137,6 +170,7 @@ _METHODS = (
         needs_unit_scale=False,
         requires="tensorly",
         defaults={"kind": "masked_cp"},
+        grid={"window": (5, 10, 20)},
     ),
 )
 
