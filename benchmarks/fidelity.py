@@ -4,7 +4,8 @@
 
 Every figure is the median over the slices from the 20th on of ‖L − L_true‖ / ‖L_true‖, averaged over seeds. The rank
 given is the true one. The originals ran in Octave on other draws of the same streams. The published codes of OLSTEC and
-Online-SGD take matrices only, so the 3-way stream is shown to them unfolded to 20 × 200, as well as in its own shape.
+Online-SGD take matrices only; how the 3-way stream was unfolded for them is not recorded. 20 × 200 is compared, and
+the stream in its own shape, which they could not take, stands above it without an original.
 """
 
 from __future__ import annotations
@@ -161,7 +162,8 @@ def main() -> None:
     if arguments.json:
         arguments.json.write_text(json.dumps(records, indent=2) + "\n")
     off = [record for record in records if record["ratio"] is not None and abs(float(str(record["ratio"])) - 1) > LIMIT]
-    print(f"{len(records) - len(off)} of {len(records)} within {LIMIT:.0%} of the original or without one")
+    compared = sum(record["ratio"] is not None for record in records)
+    print(f"{compared - len(off)} of {compared} within {LIMIT:.0%} of the original")
     raise SystemExit(1 if off else 0)
 
 

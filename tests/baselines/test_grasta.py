@@ -52,6 +52,21 @@ def test_recovers_a_subspace_from_half_the_entries_a_tenth_of_them_wrong() -> No
     assert np.median(outlying) > 50 * clean.max()
 
 
+def test_training_on_the_first_slices_is_worth_many_steps() -> None:
+    draw = np.random.default_rng(3)
+    truth = np.linalg.qr(draw.standard_normal((30, 2)))[0]
+    slices = [truth @ (3 * draw.standard_normal(2)) for _ in range(12)]
+    lost = {}
+    for passes in (0, 40):
+        config = grasta.Config(rank=2, training_slices=min(passes, 10), training_passes=max(passes, 1))
+        state = grasta.init(config, (30,))
+        for values in slices:
+            state, _ = grasta.step(state, values)
+        np.testing.assert_allclose(state.basis.T @ state.basis, np.eye(2), atol=1e-10)
+        lost[passes] = np.linalg.norm(truth - state.basis @ (state.basis.T @ truth))
+    assert lost[40] < 0.2 * lost[0]
+
+
 def test_a_constant_step_is_constant() -> None:
     draw = np.random.default_rng(2)
     state = grasta.init(grasta.Config(rank=2, constant_step=0.05), (30,))

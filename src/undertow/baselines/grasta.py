@@ -14,6 +14,10 @@ successive gradients disagree and falls when they agree; past its ends the level
 ADMM iterations. The low-rank slice is U w with the new U; the start is a random subspace. Cost a slice:
 O(n R² + n R · iterations).
 
+As in the published video experiments the first slices can serve as a training set: once gathered, many passes over them
+in random order turn the random subspace into a useful one, and a small constant θ follows from there. Without that a
+large slice needs hundreds of steps.
+
 Slices of any order are taken as vectors: the structure of the modes is not used, and an entry never observed cannot be
 filled in. Deviations: the tolerance of ADMM is relative to ‖v‖, which makes the method equivariant to the unit of the
 data; with fewer observations than components the regression is the one of least norm, and the basis stays as it was.
@@ -47,7 +51,9 @@ class Config:
     tolerance         of ADMM, relative to the slice
     min_mu, max_mu    ends of μ at which the level changes
     max_level         deepest level
-    seed              of the random start
+    training_slices   gathered for the training, or 0 for none
+    training_passes   over them, each in a random order, always with the multi-level rule
+    seed              of the random start and of these orders
     """
 
     rank: int = 5
@@ -59,6 +65,8 @@ class Config:
     min_mu: float = 1.0
     max_mu: float = 15.0
     max_level: int = 20
+    training_slices: int = 0
+    training_passes: int = 30
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -67,8 +75,9 @@ class Config:
             min_iterations=self.min_iterations,
             max_iterations=self.max_iterations,
             max_level=self.max_level,
+            training_passes=self.training_passes,
         )
-        check_not_negative(constant_step=self.constant_step)
+        check_not_negative(constant_step=self.constant_step, training_slices=self.training_slices)
         check_positive(growth=self.growth, tolerance=self.tolerance, min_mu=self.min_mu, max_mu=self.max_mu)
 
 
@@ -84,6 +93,8 @@ class State:
     level     ()
     scale     C, zero until the first slice, ()
     count     slices learned from, ()
+    gathered  slices for the training, filled from the front, (training_slices, n)
+    observed  their masks, (training_slices, n)
     """
 
     config: Config = field(metadata={"static": True})
@@ -95,6 +106,8 @@ class State:
     level: Array
     scale: Array
     count: Array
+    gathered: Array
+    observed: Array
 
 
 def init(config: Config, shape: tuple[int, ...]) -> State:
@@ -105,40 +118,70 @@ def init(config: Config, shape: tuple[int, ...]) -> State:
         raise ValueError(f"rank must be at most the {entries} entries of a slice, got {config.rank}.")
     basis = np.linalg.qr(np.random.default_rng(config.seed).standard_normal((entries, config.rank)))[0]
     zero = np.zeros(())
+    room = np.zeros((config.training_slices, entries))
     start = (np.zeros(config.rank), np.zeros(entries), zero + config.min_mu, zero, zero, zero)
-    return State(config, sizes, basis, *start)
+    return State(config, sizes, basis, *start, gathered=room, observed=room)
 
 
 def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineResult]:
-    """Learn from one slice; see the module's equations."""
+    """Learn from one slice; see the module's equations. The last of the training slices ends the training first."""
     slice_values, observed = observe(values, mask, state.shape)
-    config = state.config
+    config, count = state.config, int(state.count)
+    vector, flags = slice_values.ravel(), observed.ravel().astype(np.float64)
+    gathered, kept = state.gathered, state.observed
+    memory: tuple[Any, ...] = (state.basis, state.weights, state.gradient, state.mu, state.level, state.scale)
+    before = (state.basis, state.weights)
+    if count < config.training_slices and observed.any():
+        gathered, kept = gathered.copy(), kept.copy()
+        gathered[count], kept[count] = vector, flags
     with jax.enable_x64(True):
-        settings = np.array(
-            [
-                config.constant_step,
-                config.growth,
-                config.min_iterations,
-                config.max_iterations,
-                config.tolerance,
-                config.min_mu,
-                config.max_mu,
-                config.max_level,
-            ]
-        )
-        memory = (state.basis, state.weights, state.gradient, state.mu, state.level, state.scale)
-        learned = _learn(slice_values.ravel(), observed.ravel().astype(np.float64), memory, settings)
+        if count + 1 == config.training_slices and observed.any():
+            draw = np.random.default_rng([config.seed, count])
+            orders = [draw.permutation(count + 1) for _ in range(config.training_passes)]
+            memory = _train(gathered, kept, memory, _settings(config, 0.0), np.concatenate(orders))
+        # Until the training is over there is no subspace to track with a small constant step.
+        constant = config.constant_step if count + 1 >= config.training_slices else 0.0
+        learned = _learn(vector, flags, memory, _settings(config, constant))
         new_memory, *vectors = jax.tree.map(np.array, learned)
-    low_rank, sparse, residual, previous = (vector.reshape(state.shape) for vector in vectors)
-    prediction = previous if state.count > 0 else None
+    low_rank, sparse, residual = (part.reshape(state.shape) for part in vectors)
+    previous = (before[0] @ before[1]).reshape(state.shape)
+    prediction = previous if count > 0 else None
     if not observed.any():
         zero = np.zeros(state.shape)
-        return state, BaselineResult(previous, prediction, zero, zero.copy(), config.rank, "no data")
+        return state, BaselineResult(previous.copy(), prediction, zero, zero.copy(), config.rank, "no data")
     if not np.isfinite(low_rank).all():
         zero = np.zeros(state.shape)
         return state, BaselineResult(zero, prediction, zero.copy(), np.abs(slice_values), config.rank, "diverged")
-    new = State(config, state.shape, *(*new_memory, state.count + 1))
+    new = State(config, state.shape, *(*new_memory, state.count + 1, gathered, kept))
     return new, BaselineResult(low_rank, prediction, sparse, np.abs(residual), config.rank, "ok")
+
+
+def _settings(config: Config, constant_step: float) -> Array:
+    return np.array(
+        [
+            constant_step,
+            config.growth,
+            config.min_iterations,
+            config.max_iterations,
+            config.tolerance,
+            config.min_mu,
+            config.max_mu,
+            config.max_level,
+        ]
+    )
+
+
+@jax.jit
+def _train(
+    values: jax.Array, masks: jax.Array, memory: tuple[Any, ...], settings: jax.Array, order: jax.Array
+) -> tuple[Any, ...]:
+    """One step for each index in the order."""
+
+    def once(now: Any, index: jax.Array) -> tuple[Any, None]:
+        return _learn(values[index], masks[index], now, settings)[0], None
+
+    trained: tuple[Any, ...] = jax.lax.scan(once, memory, order)[0]
+    return trained
 
 
 @jax.jit
@@ -179,7 +222,7 @@ def _learn(values: jax.Array, mask: jax.Array, memory: tuple[Any, ...], settings
         jnp.where(usable, new_level, level),
         scale,
     )
-    return new_memory, turned @ weights, sparse, mask * (values - basis @ weights), basis @ last_weights
+    return new_memory, turned @ weights, sparse, mask * (values - basis @ weights)
 
 
 def _adjusted(

@@ -140,6 +140,17 @@ _METHODS = (
         grid={"constant_step": (0.0, 0.02, 0.1, 0.3), "min_iterations": (5, 20)},
     ),
     Method(
+        "grasta_trained",
+        grasta.init,
+        grasta.step,
+        grasta.Config,
+        "J. He, L. Balzano, A. Szlam, CVPR 2012, video experiments",
+        needs_unit_scale=False,
+        robust=True,
+        defaults={"training_slices": 10, "constant_step": 0.01},
+        grid={"constant_step": (0.0, 0.01, 0.1, 0.3), "min_iterations": (5, 20)},
+    ),
+    Method(
         "sofia",
         sofia.init,
         sofia.step,
