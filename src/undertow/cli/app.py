@@ -10,6 +10,7 @@ import typer
 
 from undertow.cli.cache import use_compilation_cache
 from undertow.cli.demo import demo
+from undertow.cli.scoreboard import scoreboard
 
 app = typer.Typer(
     name="undertow",
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(scoreboard)
 
 
 def _show_version(wanted: bool) -> None:
