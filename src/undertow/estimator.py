@@ -57,6 +57,7 @@ class RobustCP:
         outlier_rate: float | None = None,
         outlier_rate_strength: float | None = None,
         outlier_variance: float | None = None,
+        precision_prior: float | None = None,
         start: str | None = None,
         max_iterations: int | None = None,
         tolerance: float | None = None,

@@ -16,7 +16,7 @@ from jax import Array, lax
 
 from undertow.model.factors import all_covariances, all_means, collect, contract, plan, with_axis
 from undertow.model.noise import expected_log, gamma_gap
-from undertow.model.rank import PRECISION_PRIOR, choose
+from undertow.model.rank import choose
 from undertow.model.state import Factors
 
 SPECTRAL_TURNS = 6
@@ -71,13 +71,13 @@ def statistics(weights: Array, weighted: Array, means: Columns, variances: Colum
     return gram[:, 0], projection[:, 0]
 
 
-def rank_one(weights: Array, residual: Array, row_share: Array) -> tuple[Columns, Columns, Array, Array, Array]:
+def rank_one(weights: Array, residual: Array, row_share: Array, prior: float) -> tuple[Columns, Columns, Array, Array, Array]:
     """Variational rank-one fit to the residual: means and variances by axis, q(λ) = Ga(shape, rate), gain."""
     weighted = weights * residual
     means = leading_directions(weighted)
     shares = [row_share, *(jnp.ones_like(mean) for mean in means[1:])]
     counts = [share.sum() for share in shares]
-    shape = PRECISION_PRIOR[0] + sum(counts) / 2
+    shape = prior + sum(counts) / 2
 
     def solve(axis: int, means: Columns, variances: Columns, precision: Array) -> tuple[Array, Array]:
         gram, projection = statistics(weights, weighted, means, variances, axis)
@@ -88,7 +88,7 @@ def rank_one(weights: Array, residual: Array, row_share: Array) -> tuple[Columns
 
     def rate_of(means: Columns, variances: Columns) -> Array:
         energy = [share @ (mean**2 + spread) for share, mean, spread in zip(shares, means, variances, strict=True)]
-        return PRECISION_PRIOR[1] + sum(energy) / 2
+        return prior + sum(energy) / 2
 
     def turn(_: int, carry: tuple[Columns, Columns, Array]) -> tuple[Columns, Columns, Array]:
         means, variances, rate = list(carry[0]), list(carry[1]), carry[2]
@@ -107,7 +107,7 @@ def rank_one(weights: Array, residual: Array, row_share: Array) -> tuple[Columns
 
     gram, projection = statistics(weights, weighted, means, variances, 0)
     gain = (projection * means[0] - gram * (means[0] ** 2 + variances[0]) / 2).sum()
-    gain -= gamma_gap(shape, rate, *PRECISION_PRIOR)
+    gain -= gamma_gap(shape, rate, prior, prior)
     for share, mean, spread in zip(shares, means, variances, strict=True):
         log_spread = jnp.log(jnp.where(spread > 0, spread, 1))
         terms = expected_log(shape, rate) + 1 + log_spread - shape / rate * (mean**2 + spread)
@@ -115,9 +115,9 @@ def rank_one(weights: Array, residual: Array, row_share: Array) -> tuple[Columns
     return means, variances, shape, rate, gain
 
 
-def birth(factors: Factors, weights: Array, residual: Array, row_share: Array) -> tuple[Factors, Array]:
+def birth(factors: Factors, weights: Array, residual: Array, row_share: Array, prior: float) -> tuple[Factors, Array]:
     """Put the best newcomer into a free place if the evidence gains by it. Returns whether one was born."""
-    means, variances, shape, rate, gain = rank_one(weights, residual, row_share)
+    means, variances, shape, rate, gain = rank_one(weights, residual, row_share, prior)
     born = (gain > 0) & ~factors.alive.all()
     place = jnp.argmin(factors.alive)
     grown = replace(

@@ -34,12 +34,14 @@ class Config:
     """How many observations the prior of π is worth."""
     outlier_variance: float = 30.0
     """κ_min: an outlier's variance is at least this many times the noise's."""
+    precision_prior: float = 0.1
+    """c0 = d0 of the components' precisions λ_r ~ Ga(c0, d0), in units of the stream; the paper has 1e-6."""
     start: Start = "warm"
     """Go on from the last step, with births and deaths of components judged by the evidence ("warm"), or begin every
     step anew with all components from an SVD of the window and let them shrink away, as the paper does ("svd")."""
     max_iterations: int = 30
     """Most sweeps over all unknowns per slice."""
-    tolerance: float = 0.02
+    tolerance: float = 0.01
     """Stop when the newest slice moves by less than this many noise standard deviations (root mean square)."""
     dtype: Dtype = "float32"
     """Precision of the arithmetic."""
@@ -47,12 +49,13 @@ class Config:
     """Used by `start="svd"` only, where the window has fewer directions than components."""
 
     def __post_init__(self) -> None:
-        for name, low in (("max_rank", 1), ("window", 1), ("max_iterations", 1), ("seed", 0)):
+        for name, low in (("max_rank", 1), ("window", 1), ("max_iterations", 2), ("seed", 0)):
             _require_integer(name, getattr(self, name), low)
         _require_between("forgetting", self.forgetting, 0.0, 1.0, high_included=True)
         _require_between("outlier_rate", self.outlier_rate, 0.0, 0.5)
         _require_between("outlier_rate_strength", self.outlier_rate_strength, 0.0, float("inf"))
         _require_between("outlier_variance", self.outlier_variance, 1.0, float("inf"))
+        _require_between("precision_prior", self.precision_prior, 0.0, float("inf"))
         _require_between("tolerance", self.tolerance, 0.0, float("inf"))
         for name, hint in get_type_hints(Config).items():
             choices = get_args(hint)
@@ -66,6 +69,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "outliers": "gaussian_gamma",
         "noise": "shared",
         "tau": "slice",
+        "precision_prior": 1e-6,
         "start": "svd",
         "max_iterations": 100,
         "tolerance": 1e-3,

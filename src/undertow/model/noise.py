@@ -70,7 +70,7 @@ def gamma_ratio(base: Array, step: Array) -> Array:
     for offset in range(shift):
         product = product * (1 + step / (base + offset))
     low, high = base + shift, base + shift + step
-    series = (1 / high - 1 / low) / 12 - (1 / high**3 - 1 / low**3) / 360
+    series = sum((high**-power - low**-power) / divisor for power, divisor in ((1, 12), (3, -360), (5, 1260), (7, -1680)))
     main = (high - 0.5) * jnp.log1p(step / low) - step + step * jnp.log1p(shift / base)
     return main + series - jnp.log(product)
 

@@ -10,15 +10,13 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from undertow.model import predict
 from undertow.model.factors import all_covariances, all_means, with_axis
 from undertow.model.noise import expected_log, gamma_gap
 from undertow.model.state import Factors
 
-PRECISION_PRIOR = (1e-6, 1e-6)
-"""λ_r ~ Ga(c0, d0), as in the paper."""
 NEGLIGIBLE = 1e-3
 """Where nothing dies by evidence (`start="svd"`), a component below this share of the largest's size does not count."""
 
@@ -28,9 +26,13 @@ def axis_shares(factors: Factors, row_share: Array) -> list[Array]:
     return [row_share, *(jnp.ones(mean.shape[0], mean.dtype) for mean in factors.means)]
 
 
-def update_precision(factors: Factors, row_share: Array) -> Factors:
-    """q(λ_r) = Ga(c0 + ½(ΣI_n + Σp_t), d0 + ½ Σ_axes Σ_i p_i E a_ir²)   (paper: eq. update lambda, shape corrected)."""
-    shape, rate = PRECISION_PRIOR
+def update_precision(factors: Factors, row_share: Array, prior: float) -> Factors:
+    """q(λ_r) = Ga(c0 + ½(ΣI_n + Σp_t), d0 + ½ Σ_axes Σ_i p_i E a_ir²)   (paper: eq. update lambda, shape corrected).
+
+    `prior` is c0 = d0, here and below.
+    """
+    shape: Array | float = prior
+    rate: Array | float = prior
     rows = zip(axis_shares(factors, row_share), all_means(factors), all_covariances(factors), strict=True)
     for share, mean, covariance in rows:
         shape = shape + share.sum() / 2
@@ -50,9 +52,9 @@ def rows_evidence(mean: Array, covariance: Array, share: Array, factors: Factors
     return (share * (per_component.sum(axis=-1) + log_determinant)).sum() / 2
 
 
-def evidence(factors: Factors, row_share: Array) -> Array:
+def evidence(factors: Factors, row_share: Array, prior: float) -> Array:
     """What the low-rank part adds to the bound besides the likelihood: its rows, and −KL(q(λ) ‖ p(λ))."""
-    gaps = gamma_gap(factors.precision_shape, factors.precision_rate, *PRECISION_PRIOR)
+    gaps = gamma_gap(factors.precision_shape, factors.precision_rate, prior, prior)
     total = -jnp.where(factors.alive, gaps, 0).sum()
     rows = zip(all_means(factors), all_covariances(factors), axis_shares(factors, row_share), strict=True)
     return total + sum(rows_evidence(mean, covariance, share, factors) for mean, covariance, share in rows)
@@ -73,19 +75,18 @@ def without(factors: Factors, component: Array) -> Factors:
     return smaller
 
 
-def death(factors: Factors, weights: Array, targets: Array, row_share: Array) -> tuple[Factors, Array]:
-    """Let the smallest component die if the evidence gains by it. Returns whether it did."""
-
-    def score(candidate: Factors) -> tuple[Array, Array]:
-        square = (targets - predict.low_rank(candidate)) ** 2 + predict.variance(candidate)
-        return square, evidence(candidate, row_share)
-
+def death(
+    factors: Factors, square: Array, weights: Array, targets: Array, row_share: Array, prior: float
+) -> tuple[Factors, Array, Array]:
+    """Let the smallest component die if the evidence gains by it. Returns E r² of the window too, and whether it did."""
     smaller = without(factors, jnp.argmin(jnp.where(factors.alive, sizes(factors), jnp.inf)))
-    (square, own), (square_smaller, own_smaller) = score(factors), score(smaller)
+    square_smaller = (targets - predict.low_rank(smaller)) ** 2 + predict.variance(smaller)
+    both = jax.tree.map(lambda one, other: jnp.stack([one, other]), smaller, factors)
+    own = lax.map(lambda candidate: evidence(candidate, row_share, prior), both)
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
-    gain = own_smaller - own - (weights * (square_smaller - square)).sum() / 2
+    gain = own[0] - own[1] - (weights * (square_smaller - square)).sum() / 2
     dies = factors.alive.any() & (gain > 0)
-    return choose(dies, smaller, factors), dies
+    return choose(dies, smaller, factors), jnp.where(dies, square_smaller, square), dies
 
 
 def choose(condition: Array, yes: Factors, no: Factors) -> Factors:

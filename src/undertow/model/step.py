@@ -21,7 +21,7 @@ from undertow.model.config import Config
 from undertow.model.factors import sweep
 from undertow.model.noise import noise_floor
 from undertow.model.outliers import contaminated, gaussian_gamma
-from undertow.model.state import Core, Factors, Window
+from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Window
 from undertow.model.svd_start import svd_start
 from undertow.model.trouble import Trouble
 
@@ -53,6 +53,28 @@ class Report:
     evidence: Array
     trouble: Array
     """Flags of `Trouble`."""
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Progress:
+    """What the sweeps of one step hand on to each other."""
+
+    factors: Factors
+    outliers: Contaminated | GaussianGamma
+    residual: Array
+    """y − x̄ of the window (W, I_1, …, I_N)."""
+    variance: Array
+    """Var x of the window."""
+    newest: Array
+    """x̄ of the newest slice after the last sweep (I_1, …, I_N)."""
+    moving: Array
+    """Whether another sweep is needed."""
+    iterations: Array
+    rounds: Array
+    """How often components were born or died."""
+    failed: Array
+    """Rows that could not be solved."""
 
 
 def init_core(config: Config, shape: tuple[int, ...]) -> Core:
@@ -88,60 +110,74 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     if config.start == "svd":
         factors = svd_start(config, factors, window, row_share)
 
-    def residuals(core: Core) -> tuple[Array, Array]:
-        return core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
-
-    def one_sweep(carry: tuple[Core, Array, Array, Array, Array]) -> tuple[Core, Array, Array, Array, Array]:
-        core, before, _, iterations, failed = carry
-        weights, targets = model.weights_and_targets(core.outliers, window, slice_weights)
-        factors, unsolved = sweep(core.factors, weights, targets, row_share)
-        core = replace(core, factors=rank.update_precision(factors, row_share))
-        residual, variance = residuals(core)
-        outliers = model.update(config, core.outliers, window, slice_weights, residual, variance)
-        now = window.values[window.newest] - residual[window.newest]
+    def one_sweep(progress: Progress) -> Progress:
+        weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
+        factors, failed = sweep(progress.factors, weights, targets, row_share)
+        factors = rank.update_precision(factors, row_share, config.precision_prior)
+        residual, variance = window.values - predict.low_rank(factors), predict.variance(factors)
+        outliers = model.update(config, progress.outliers, window, slice_weights, residual, variance)
+        newest = window.values[window.newest] - residual[window.newest]
         # Moves below the rounding of the arithmetic say nothing, however small the noise.
-        resolution = 30 * jnp.finfo(now.dtype).eps * jnp.sqrt((now**2).mean())
-        step = jnp.sqrt(((now - before) ** 2).mean())
-        moving = step > jnp.maximum(config.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
-        return replace(core, outliers=outliers), now, moving, iterations + 1, failed + unsolved
-
-    def settle(core: Core, iterations: Array, failed: Array) -> tuple[Core, Array, Array, Array]:
-        before = predict.low_rank(only_row(core.factors, window.newest))[0]
-        start = (core, before, jnp.asarray(True), iterations, failed)
-        core, _, moving, iterations, failed = lax.while_loop(
-            lambda carry: carry[2] & (carry[3] < config.max_iterations), one_sweep, start
+        resolution = 30 * jnp.finfo(newest.dtype).eps * jnp.sqrt((newest**2).mean())
+        least = jnp.maximum(config.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
+        moving = jnp.sqrt(((newest - progress.newest) ** 2).mean()) > least
+        iterations = progress.iterations + 1
+        rounds, changed = progress.rounds, jnp.asarray(False)
+        if config.start == "warm":
+            # Not at the very end: a newcomer must have been swept at least once.
+            due = ~moving & (rounds < MOST_ROUNDS) & (iterations < config.max_iterations)
+            weights, targets = model.weights_and_targets(outliers, window, slice_weights)
+            factors, changed = lax.cond(
+                due,
+                lambda factors: moves(config, factors, weights, targets, row_share, variance),
+                lambda factors: (factors, jnp.asarray(False)),
+                factors,
+            )
+            rounds = rounds + changed
+        return Progress(
+            factors, outliers, residual, variance, newest, moving | changed, iterations, rounds, progress.failed + failed
         )
-        return core, moving, iterations, failed
-
-    def one_round(carry: tuple[Core, Array, Array, Array, Array, Array]) -> tuple[Core, Array, Array, Array, Array, Array]:
-        core, _, _, rounds, iterations, failed = carry
-        core, moving, iterations, failed = settle(core, iterations, failed)
-        if config.start == "svd":
-            return core, jnp.asarray(False), moving, rounds + 1, iterations, failed
-        weights, targets = model.weights_and_targets(core.outliers, window, slice_weights)
-        factors, deaths = repeat(lambda it: rank.death(it, weights, targets, row_share), core.factors, config.max_rank)
-        factors, births = repeat(
-            lambda it: birth(it, weights, targets - predict.low_rank(it), row_share), factors, MOST_BIRTHS
-        )
-        return replace(core, factors=factors), deaths + births > 0, moving, rounds + 1, iterations, failed
 
     zero = jnp.asarray(0, jnp.int32)
-    met = Core(window, factors, outliers)
-    core, _, moving, _, iterations, failed = lax.while_loop(
-        lambda carry: carry[1] & (carry[3] < MOST_ROUNDS) & (carry[4] < config.max_iterations),
-        one_round,
-        (met, jnp.asarray(True), jnp.asarray(True), zero, zero, zero),
+    start = Progress(
+        factors=factors,
+        outliers=outliers,
+        residual=window.values,
+        variance=jnp.zeros_like(window.values),
+        newest=predict.low_rank(only_row(factors, window.newest))[0],
+        moving=jnp.asarray(True),
+        iterations=zero,
+        rounds=zero,
+        failed=zero,
     )
-    residual, variance = residuals(core)
-    outliers = model.update(config, core.outliers, window, slice_weights, residual, variance)
-    outliers = model.finish(config, outliers, window, slice_weights, residual, variance)
-    core = replace(core, outliers=outliers)
-    evidence = rank.evidence(core.factors, row_share)
-    evidence += model.evidence(config, outliers, window, slice_weights, residual, variance)
-    told = tell(config, core, window.newest, residual[window.newest], variance[window.newest])
-    flags = jnp.where(moving & (iterations >= config.max_iterations), Trouble.NOT_CONVERGED.value, 0)
-    flags |= jnp.where(failed > 0, Trouble.SINGULAR.value, 0)
-    return core, replace(told, iterations=iterations, evidence=evidence, trouble=told.trouble | flags)
+    end = lax.while_loop(lambda progress: progress.moving & (progress.iterations < config.max_iterations), one_sweep, start)
+    outliers = model.finish(config, end.outliers, window, slice_weights, end.residual, end.variance)
+    core = Core(window, end.factors, outliers)
+    evidence = rank.evidence(core.factors, row_share, config.precision_prior)
+    evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
+    told = tell(config, core, window.newest, end.residual[window.newest], end.variance[window.newest])
+    flags = jnp.where(end.moving, Trouble.NOT_CONVERGED.value, 0)
+    flags |= jnp.where(end.failed > 0, Trouble.SINGULAR.value, 0)
+    return core, replace(told, iterations=end.iterations, evidence=evidence, trouble=told.trouble | flags)
+
+
+def moves(
+    config: Config, factors: Factors, weights: Array, targets: Array, row_share: Array, variance: Array
+) -> tuple[Factors, Array]:
+    """Deaths, then births, each as long as the evidence gains. Returns whether anything changed."""
+    square = (targets - predict.low_rank(factors)) ** 2 + variance
+
+    def one_death(carry: tuple[Factors, Array]) -> tuple[tuple[Factors, Array], Array]:
+        factors, square, dies = rank.death(*carry, weights, targets, row_share, config.precision_prior)
+        return (factors, square), dies
+
+    def one_birth(carry: tuple[Factors, Array]) -> tuple[tuple[Factors, Array], Array]:
+        factors, born = birth(carry[0], weights, carry[1], row_share, config.precision_prior)
+        return (factors, targets - predict.low_rank(factors)), born
+
+    (factors, _), deaths = repeat(one_death, (factors, square), config.max_rank)
+    (factors, _), births = repeat(one_birth, (factors, targets - predict.low_rank(factors)), MOST_BIRTHS)
+    return factors, deaths + births > 0
 
 
 @partial(jax.jit, static_argnames="config")
@@ -181,16 +217,18 @@ def only_row(factors: Factors, slot: Array) -> Factors:
     return replace(one, row_covariances=factors.row_covariances[slot][None])
 
 
-def repeat(move: Callable[[Factors], tuple[Factors, Array]], factors: Factors, most: int) -> tuple[Factors, Array]:
+def repeat(
+    move: Callable[[tuple[Factors, Array]], tuple[tuple[Factors, Array], Array]], start: tuple[Factors, Array], most: int
+) -> tuple[tuple[Factors, Array], Array]:
     """Repeat a move until it is refused, `most` times at most. Returns how often it was made."""
 
-    def again(carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
-        factors, made = move(carry[0])
-        return factors, made, carry[2] + made
+    def again(carry: tuple[tuple[Factors, Array], Array, Array]) -> tuple[tuple[Factors, Array], Array, Array]:
+        result, made = move(carry[0])
+        return result, made, carry[2] + made
 
-    start = (factors, jnp.asarray(True), jnp.asarray(0, jnp.int32))
-    factors, _, count = lax.while_loop(lambda carry: carry[1] & (carry[2] < most), again, start)
-    return factors, count
+    first = (start, jnp.asarray(True), jnp.asarray(0, jnp.int32))
+    result, _, count = lax.while_loop(lambda carry: carry[1] & (carry[2] < most), again, first)
+    return result, count
 
 
 def tell(config: Config, core: Core, slot: Array, residual: Array, variance: Array) -> Report:

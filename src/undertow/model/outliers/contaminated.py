@@ -18,7 +18,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.nn import sigmoid
-from jax.scipy.special import betaln, digamma, xlogy
+from jax.scipy.special import digamma, gammaln, xlogy
 
 from undertow.model import noise, predict
 from undertow.model.config import Config
@@ -231,9 +231,14 @@ def evidence(
     indicator = rho * log_rate + (1 - rho) * log_other - xlogy(rho, rho) - xlogy(1 - rho, 1 - rho)
     terms = slice_weights @ over_slice(jnp.where(window.mask, likelihood + indicator, 0))
     prior_a, prior_b = rate_prior(config)
-    rate_term = betaln(state.rate_a, state.rate_b) - betaln(prior_a, prior_b)
+    rate_term = log_beta(state.rate_a, state.rate_b) - log_beta(prior_a, prior_b)
     rate_term += (prior_a - state.rate_a) * log_rate + (prior_b - state.rate_b) * log_other
     return terms + rate_term - noise.gamma_gap(shape, rate, state.pool_shape, state.pool_rate).sum()
+
+
+def log_beta(a: Array | float, b: Array | float) -> Array:
+    """ln B(a, b). JAX's own `betaln` is good to six digits only."""
+    return gammaln(a) + gammaln(b) - gammaln(a + b)
 
 
 def outliers(state: Contaminated, window: Window, slot: Array, residual: Array) -> tuple[Array, Array]:

@@ -1,0 +1,14 @@
+"""The whole evidence lower bound of a state."""
+
+from undertow.model import predict, rank
+from undertow.model.outliers import contaminated, gaussian_gamma
+
+MODELS = {"default": contaminated, "paper": gaussian_gamma}
+
+
+def bound(model, config, core):
+    """The whole lower bound."""
+    weights = core.window.slice_weights(config.forgetting)
+    residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
+    own = model.evidence(config, core.outliers, core.window, weights, residual, variance)
+    return own + rank.evidence(core.factors, model.row_share(weights), config.precision_prior)

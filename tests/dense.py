@@ -1,0 +1,223 @@
+"""The naive dense version: every quantity of the model by loops over entries, straight from its definition.
+
+Slow on purpose, with no trick shared with the real code. Window axes: 0 is time, n + 1 is mode n.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import betaln, digamma, gammaln
+
+from undertow.model.config import make_config
+from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Window
+
+PALETTE = [((5,), 2, 4), ((4, 3), 3, 3), ((3, 4, 2), 2, 2), ((2, 3, 2, 2), 2, 3), ((6,), 1, 1)]
+"""(shape, components, window): few, because each compiles anew."""
+
+
+def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, dead=True, **settings):
+    """A state in the middle of nowhere: no update has been made, so every update has something to do."""
+    rng = np.random.default_rng(seed)
+    config = make_config(preset, max_rank=size, window=length, forgetting=0.8, dtype="float64", **settings)
+    filled = length if filled is None else filled
+    newest = int(rng.integers(length)) if filled == length else filled - 1
+    ages = np.mod(newest - np.arange(length), length)
+    present = ages < filled
+    along = present.reshape(-1, *[1] * len(shape))
+    mask = (rng.random((length, *shape)) < observed) & along
+    values = np.where(mask, rng.normal(size=mask.shape), 0)
+    alive = np.ones(size, bool)
+    if dead and size > 1:
+        alive[int(rng.integers(size))] = False
+
+    def rows(count, used):
+        mean = rng.normal(size=(count, size)) * alive * used[:, None]
+        root = rng.normal(size=(count, size, size)) * 0.3
+        both = alive[:, None] & alive[None, :]
+        return mean, np.where(both & used[:, None, None], root @ root.transpose(0, 2, 1) + 0.1 * np.eye(size), 0)
+
+    modes = [rows(count, np.ones(count, bool)) for count in shape]
+    row_means, row_covariances = rows(length, present)
+    factors = Factors(
+        means=tuple(jnp.asarray(mean) for mean, _ in modes),
+        covariances=tuple(jnp.asarray(covariance) for _, covariance in modes),
+        row_means=jnp.asarray(row_means),
+        row_covariances=jnp.asarray(row_covariances),
+        alive=jnp.asarray(alive),
+        precision_shape=jnp.asarray(rng.uniform(1, 3, size)),
+        precision_rate=jnp.asarray(rng.uniform(1, 3, size)),
+    )
+    window = Window(jnp.asarray(values), jnp.asarray(mask), jnp.asarray(newest, jnp.int32), jnp.asarray(filled, jnp.int32))
+    if config.outliers == "contaminated":
+        outliers = Contaminated(
+            probability=jnp.asarray(np.where(mask, rng.random(mask.shape), 0)),
+            rate_a=jnp.asarray(rng.uniform(1, 3)),
+            rate_b=jnp.asarray(rng.uniform(5, 9)),
+            ratio=jnp.asarray(rng.uniform(30, 60)),
+            slice_scale=jnp.asarray(rng.uniform(1, 3, length)),
+            pool_shape=jnp.asarray(rng.uniform(2, 5)),
+            pool_rate=jnp.asarray(rng.uniform(2, 5)),
+            noise_shape=jnp.asarray(rng.uniform(5, 9, shape)),
+            noise_rate=jnp.asarray(rng.uniform(2, 5, shape)),
+        )
+    else:
+        outliers = GaussianGamma(
+            sparse=jnp.asarray(np.where(mask, rng.normal(size=mask.shape) * 0.3, 0)),
+            sparse_variance=jnp.asarray(rng.uniform(0.5, 1, shape)),
+            gamma_shape=jnp.asarray(0.6),
+            gamma_rate=jnp.asarray(rng.uniform(0.5, 1, shape)),
+            noise_shape=jnp.asarray(3.0),
+            noise_rate=jnp.asarray(2.0),
+        )
+    return config, Core(window, factors, outliers)
+
+
+def entries(array):
+    return itertools.product(*map(range, np.shape(array)))
+
+
+def means_of(factors):
+    return [np.asarray(factors.row_means), *map(np.asarray, factors.means)]
+
+
+def covariances_of(factors):
+    return [np.asarray(factors.row_covariances), *map(np.asarray, factors.covariances)]
+
+
+def slice_weights(config, window):
+    length = window.values.shape[0]
+    weights = np.zeros(length)
+    for age in range(int(window.filled)):
+        weights[(int(window.newest) - age) % length] = config.forgetting**age
+    return weights
+
+
+def low_rank(factors):
+    means = means_of(factors)
+    result = np.zeros([mean.shape[0] for mean in means])
+    for index in entries(result):
+        result[index] = np.prod([mean[i] for mean, i in zip(means, index, strict=True)], axis=0).sum()
+    return result
+
+
+def variance(factors):
+    """E[x²] − x̄², as printed; fine in float64 on small numbers."""
+    means, covariances = means_of(factors), covariances_of(factors)
+    result = low_rank(factors)
+    for index in entries(result):
+        moment = 1.0
+        for mean, covariance, i in zip(means, covariances, index, strict=True):
+            moment = moment * (np.outer(mean[i], mean[i]) + covariance[i])
+        result[index] = np.sum(moment) - result[index] ** 2
+    return result
+
+
+def updated_rows(factors, weights, targets, share, axis):
+    """Means and covariances of the rows of one axis, dead components at 0."""
+    means, covariances = means_of(factors), covariances_of(factors)
+    alive = np.flatnonzero(np.asarray(factors.alive))
+    precision = np.asarray(factors.precision_shape / factors.precision_rate)
+    new_mean, new_covariance = np.zeros_like(means[axis]), np.zeros_like(covariances[axis])
+    for i in range(means[axis].shape[0]):
+        if share[i] == 0:
+            continue
+        matrix, vector = np.diag(precision[alive]), np.zeros(len(alive))
+        for index in entries(weights):
+            if index[axis] != i:
+                continue
+            moment, product = 1.0, 1.0
+            for other, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
+                if other != axis:
+                    row = mean[index[other]][alive]
+                    moment = moment * (np.outer(row, row) + covariance[index[other]][np.ix_(alive, alive)])
+                    product = product * row
+            matrix = matrix + weights[index] * moment / share[i]
+            vector = vector + weights[index] * targets[index] * product / share[i]
+        spread = np.linalg.inv(matrix)
+        new_covariance[i][np.ix_(alive, alive)] = spread
+        new_mean[i][alive] = spread @ vector
+    return new_mean, new_covariance
+
+
+def gamma_gap(shape, rate, prior_shape, prior_rate):
+    """KL of two Gamma laws."""
+    return (
+        (shape - prior_shape) * digamma(shape)
+        - gammaln(shape)
+        + gammaln(prior_shape)
+        + prior_shape * (np.log(rate) - np.log(prior_rate))
+        + shape * (prior_rate - rate) / rate
+    )
+
+
+def low_rank_evidence(factors, share, prior):
+    """Rows and precisions of the living components."""
+    alive = np.flatnonzero(np.asarray(factors.alive))
+    shape, rate = np.asarray(factors.precision_shape), np.asarray(factors.precision_rate)
+    total = -sum(gamma_gap(shape[r], rate[r], prior, prior) for r in alive)
+    for axis, (mean, covariance) in enumerate(zip(means_of(factors), covariances_of(factors), strict=True)):
+        for i in range(mean.shape[0]):
+            counts = share[i] if axis == 0 else 1.0
+            if counts == 0:
+                continue
+            spread = covariance[i][np.ix_(alive, alive)]
+            entropy = 0.5 * np.linalg.slogdet(2 * np.pi * np.e * spread)[1]
+            prior = sum(
+                0.5 * (digamma(shape[r]) - np.log(rate[r]))
+                - 0.5 * np.log(2 * np.pi)
+                - 0.5 * shape[r] / rate[r] * (mean[i, r] ** 2 + covariance[i, r, r])
+                for r in alive
+            )
+            total += counts * (entropy + prior)
+    return total
+
+
+def contaminated_evidence(config, state, window, square):
+    """Likelihood, indicators, π and τ of the default model."""
+    weights = slice_weights(config, window)
+    s = {name: np.asarray(value) for name, value in vars(state).items()}
+    both = digamma(s["rate_a"] + s["rate_b"])
+    total = 0.0
+    for index in entries(square):
+        t, i = index[0], index[1:]
+        if not window.mask[index] or weights[t] == 0:
+            continue
+        rho, tau = s["probability"][index], s["noise_shape"][i] / s["noise_rate"][i]
+        log_tau = digamma(s["noise_shape"][i]) - np.log(s["noise_rate"][i])
+        clean = 0.5 * (log_tau - np.log(2 * np.pi * s["slice_scale"][t]) - tau / s["slice_scale"][t] * square[index])
+        outlying = 0.5 * (log_tau - np.log(2 * np.pi * s["ratio"]) - tau / s["ratio"] * square[index])
+        term = (1 - rho) * (clean + digamma(s["rate_b"]) - both) + rho * (outlying + digamma(s["rate_a"]) - both)
+        entropy = -sum(p * np.log(p) for p in (rho, 1 - rho) if p > 0)
+        total += weights[t] * (term + entropy)
+    a0, b0 = config.outlier_rate * config.outlier_rate_strength, (1 - config.outlier_rate) * config.outlier_rate_strength
+    total -= betaln(a0, b0) - betaln(s["rate_a"], s["rate_b"])
+    total -= (s["rate_a"] - a0) * (digamma(s["rate_a"]) - both) + (s["rate_b"] - b0) * (digamma(s["rate_b"]) - both)
+    for i in entries(s["noise_shape"]):
+        total -= gamma_gap(s["noise_shape"][i], s["noise_rate"][i], s["pool_shape"], s["pool_rate"])
+    return total
+
+
+def gaussian_gamma_evidence(config, state, window, residual, spread):
+    """Likelihood, S, γ and τ of the paper's model."""
+    weights = slice_weights(config, window)
+    s = {name: np.asarray(value) for name, value in vars(state).items()}
+    newest = int(window.newest)
+    tau, log_tau = s["noise_shape"] / s["noise_rate"], digamma(s["noise_shape"]) - np.log(s["noise_rate"])
+    total = -gamma_gap(s["noise_shape"], s["noise_rate"], 1e-6, 1e-6)
+    for index in entries(residual):
+        t, i = index[0], index[1:]
+        if not window.mask[index] or weights[t] == 0:
+            continue
+        square = (residual[index] - s["sparse"][index]) ** 2 + spread[index]
+        if t == newest:
+            own = s["sparse"][index] ** 2 + s["sparse_variance"][i]
+            square += s["sparse_variance"][i]
+            total += 0.5 * (digamma(s["gamma_shape"]) - np.log(s["gamma_rate"][i]) - np.log(2 * np.pi))
+            total -= 0.5 * s["gamma_shape"] / s["gamma_rate"][i] * own
+            total += 0.5 * np.log(2 * np.pi * np.e * s["sparse_variance"][i])
+            total -= gamma_gap(s["gamma_shape"], s["gamma_rate"][i], 1e-6, 1e-6)
+        total += 0.5 * (log_tau + np.log(weights[t]) - np.log(2 * np.pi)) - 0.5 * tau * weights[t] * square
+    return total

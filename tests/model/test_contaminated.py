@@ -1,0 +1,84 @@
+"""The default outlier model: each coordinate step against its definition."""
+
+import dense
+import numpy as np
+import pytest
+from scipy.special import digamma, expit
+
+from undertow.model.outliers import contaminated
+
+pytestmark = pytest.mark.usefixtures("double")
+CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
+
+
+def setting(shape, size, length, seed=5):
+    config, core = dense.random_core(shape, size, length, "default", seed=seed, filled=max(length - 1, 1))
+    square = np.random.default_rng(seed).uniform(0, 4, core.window.values.shape)
+    weights = dense.slice_weights(config, core.window)
+    np.testing.assert_allclose(core.window.slice_weights(config.forgetting), weights, rtol=1e-14)
+    return config, core, square, weights, {name: np.asarray(value) for name, value in vars(core.outliers).items()}
+
+
+@CASES
+def test_weights_are_the_trusted_part_of_the_precision(shape, size, length):
+    _, core, _, omega, s = setting(shape, size, length)
+    weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
+    for index in dense.entries(weights):
+        t, i, rho = index[0], index[1:], s["probability"][index]
+        tau = s["noise_shape"][i] / s["noise_rate"][i]
+        expected = omega[t] * tau * ((1 - rho) / s["slice_scale"][t] + rho / s["ratio"]) if core.window.mask[index] else 0
+        np.testing.assert_allclose(weights[index], expected, rtol=1e-10)
+    np.testing.assert_array_equal(targets, core.window.values)
+
+
+@CASES
+def test_probabilities_rate_ratio_and_scales(shape, size, length):
+    config, core, square, omega, s = setting(shape, size, length)
+    mask = np.asarray(core.window.mask)
+    tau = s["noise_shape"] / s["noise_rate"]
+    new = contaminated.update_probability(core.outliers, core.window, square)
+    for index in dense.entries(square):
+        phi = s["slice_scale"][index[0]]
+        clean = digamma(s["rate_b"]) - 0.5 * np.log(phi) - 0.5 * tau[index[1:]] * square[index] / phi
+        outlying = digamma(s["rate_a"]) - 0.5 * np.log(s["ratio"]) - 0.5 * tau[index[1:]] * square[index] / s["ratio"]
+        expected = expit(outlying - clean) if mask[index] else 0
+        np.testing.assert_allclose(new.probability[index], expected, rtol=1e-10)
+
+    rho = s["probability"]
+    per_entry = omega.reshape(-1, *[1] * len(shape))
+    new = contaminated.update_rate(config, core.outliers, core.window, omega)
+    np.testing.assert_allclose(new.rate_a, 0.02 * 50 + (per_entry * rho).sum(), rtol=1e-10)
+    np.testing.assert_allclose(new.rate_b, 0.98 * 50 + (per_entry * mask * (1 - rho)).sum(), rtol=1e-10)
+
+    new = contaminated.update_ratio(config, core.outliers, omega, square * 100)
+    expected = (per_entry * rho * tau * square * 100).sum() / (per_entry * rho).sum()
+    np.testing.assert_allclose(new.ratio, max(expected, 30, s["slice_scale"].max()), rtol=1e-10)
+
+    new = contaminated.update_slice_scale(core.outliers, core.window, square)
+    for t in range(length):
+        clean = mask[t] * (1 - rho[t])
+        ratio = (clean * tau * square[t]).sum() / clean.sum() if clean.sum() > 0 else 0
+        np.testing.assert_allclose(new.slice_scale[t], np.clip(ratio, 1, s["ratio"]), rtol=1e-10)
+
+
+@CASES
+def test_noise_of_entries(shape, size, length):
+    _, core, square, omega, s = setting(shape, size, length)
+    counts, sums = np.zeros(shape), np.zeros(shape)
+    for index in dense.entries(square):
+        if core.window.mask[index]:
+            rho = s["probability"][index]
+            counts[index[1:]] += omega[index[0]]
+            trust = (1 - rho) / s["slice_scale"][index[0]] + rho / s["ratio"]
+            sums[index[1:]] += omega[index[0]] * trust * square[index]
+    new = contaminated.update_noise(core.outliers, core.window, omega, square)
+    np.testing.assert_allclose(new.noise_shape, s["pool_shape"] + counts / 2, rtol=1e-10)
+    np.testing.assert_allclose(new.noise_rate, new.pool_rate + sums / 2, rtol=1e-10)
+
+
+@CASES
+def test_evidence(shape, size, length):
+    config, core, square, omega, _ = setting(shape, size, length)
+    residual = np.sqrt(square / 2)
+    got = contaminated.evidence(config, core.outliers, core.window, omega, residual, square / 2)
+    np.testing.assert_allclose(got, dense.contaminated_evidence(config, core.outliers, core.window, square), rtol=1e-10)

@@ -1,0 +1,73 @@
+"""The paper's outlier model: each coordinate step against its definition."""
+
+import dense
+import numpy as np
+import pytest
+
+from undertow.model.outliers import gaussian_gamma
+
+pytestmark = pytest.mark.usefixtures("double")
+CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
+
+
+def setting(shape, size, length, **settings):
+    config, core = dense.random_core(shape, size, length, "paper", seed=6, filled=max(length - 1, 1), **settings)
+    rng = np.random.default_rng(6)
+    residual, spread = rng.normal(size=core.window.values.shape), rng.uniform(0, 1, core.window.values.shape)
+    omega = dense.slice_weights(config, core.window)
+    return config, core, residual, spread, omega, {name: np.asarray(value) for name, value in vars(core.outliers).items()}
+
+
+@CASES
+def test_weights_and_targets(shape, size, length):
+    _, core, _, _, omega, s = setting(shape, size, length)
+    weights, targets = gaussian_gamma.weights_and_targets(core.outliers, core.window, omega)
+    for index in dense.entries(weights):
+        expected = omega[index[0]] * 1.5 if core.window.mask[index] else 0
+        np.testing.assert_allclose(weights[index], expected, rtol=1e-12)
+    np.testing.assert_allclose(targets, np.asarray(core.window.values) - s["sparse"], rtol=1e-12)
+    np.testing.assert_array_equal(gaussian_gamma.row_share(omega), omega > 0)
+
+
+@CASES
+def test_sparse_term_and_its_precisions(shape, size, length):
+    _, core, residual, _, _, s = setting(shape, size, length)
+    newest = int(core.window.newest)
+    new = gaussian_gamma.update_sparse(core.outliers, core.window, residual)
+    for i in dense.entries(s["gamma_rate"]):
+        spread = 1 / (0.6 / s["gamma_rate"][i] + 1.5)
+        expected = spread * 1.5 * residual[(newest, *i)] if core.window.mask[(newest, *i)] else 0
+        np.testing.assert_allclose(new.sparse[(newest, *i)], expected, rtol=1e-10)
+        np.testing.assert_allclose(new.sparse_variance[i], spread, rtol=1e-10)
+    past = np.arange(length) != newest
+    np.testing.assert_array_equal(np.asarray(new.sparse)[past], s["sparse"][past])
+    newer = gaussian_gamma.update_gamma(new, core.window)
+    expected = 1e-6 + (np.asarray(new.sparse)[newest] ** 2 + np.asarray(new.sparse_variance)) / 2
+    np.testing.assert_allclose(newer.gamma_rate, expected, rtol=1e-10)
+    np.testing.assert_allclose(newer.gamma_shape, 0.500001, rtol=1e-12)
+
+
+@CASES
+@pytest.mark.parametrize("tau", ["window", "slice"])
+def test_noise(shape, size, length, tau):
+    config, core, residual, spread, omega, s = setting(shape, size, length, tau=tau)
+    newest = int(core.window.newest)
+    count = total = 0.0
+    for index in dense.entries(residual):
+        t = index[0]
+        if not core.window.mask[index] or omega[t] == 0 or (tau == "slice" and t != newest):
+            continue
+        own = s["sparse_variance"][index[1:]] if t == newest else 0
+        count += 1
+        total += omega[t] * ((residual[index] - s["sparse"][index]) ** 2 + spread[index] + own)
+    new = gaussian_gamma.update_noise(config, core.outliers, core.window, omega, residual, spread)
+    np.testing.assert_allclose(new.noise_shape, 1e-6 + count / 2, rtol=1e-10)
+    np.testing.assert_allclose(new.noise_rate, 1e-6 + total / 2, rtol=1e-10)
+
+
+@CASES
+def test_evidence(shape, size, length):
+    config, core, residual, spread, omega, _ = setting(shape, size, length)
+    got = gaussian_gamma.evidence(config, core.outliers, core.window, omega, residual, spread)
+    expected = dense.gaussian_gamma_evidence(config, core.outliers, core.window, residual, spread)
+    np.testing.assert_allclose(got, expected, rtol=1e-10)

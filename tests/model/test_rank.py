@@ -1,0 +1,105 @@
+"""Precisions, birth and death: definitions, and gains that equal the change of the whole bound."""
+
+from dataclasses import replace
+
+import dense
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from bounds import bound
+
+from undertow.model import predict, rank
+from undertow.model.birth import birth, leading_directions, rank_one
+from undertow.model.outliers import contaminated
+
+pytestmark = pytest.mark.usefixtures("double")
+CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
+
+
+@CASES
+def test_precisions(shape, size, length):
+    config, core = dense.random_core(shape, size, length, "default", seed=9)
+    share = np.random.default_rng(1).uniform(0.2, 1, length)
+    new = rank.update_precision(core.factors, jnp.asarray(share), config.precision_prior)
+    c0 = d0 = config.precision_prior
+    for r in range(size):
+        rate = d0
+        for axis, (mean, spread) in enumerate(zip(dense.means_of(core.factors), dense.covariances_of(core.factors), strict=True)):
+            weight = share if axis == 0 else np.ones(mean.shape[0])
+            rate += 0.5 * sum(weight[i] * (mean[i, r] ** 2 + spread[i, r, r]) for i in range(mean.shape[0]))
+        np.testing.assert_allclose(new.precision_rate[r], rate, rtol=1e-10)
+        np.testing.assert_allclose(new.precision_shape[r], c0 + 0.5 * (sum(shape) + share.sum()), rtol=1e-10)
+
+
+def planted(shape, length, seed=3):
+    """A state without components on data with one strong rank-one term."""
+    config, core = dense.random_core(shape, 3, length, "default", seed=seed, observed=0.8)
+    rng = np.random.default_rng(seed)
+    signal = rng.normal(size=length) * 3
+    for rows in shape:
+        signal = signal[..., None] * rng.normal(size=rows)
+    mask = np.asarray(core.window.mask)
+    values = np.where(mask, signal + 0.1 * rng.normal(size=signal.shape), 0)
+    empty = core.factors
+    for component in range(3):
+        empty = rank.without(empty, jnp.asarray(component))
+    outliers = replace(core.outliers, probability=jnp.zeros_like(core.outliers.probability))
+    window = replace(core.window, values=jnp.asarray(values))
+    return config, replace(core, window=window, factors=empty, outliers=outliers), signal
+
+
+@pytest.mark.parametrize(("shape", "length"), [((12,), 6), ((8, 7), 4), ((5, 4, 3), 3)])
+def test_a_birth_gains_what_it_says_and_finds_what_is_there(shape, length):
+    config, core, signal = planted(shape, length)
+    omega = core.window.slice_weights(config.forgetting)
+    weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
+    *_, gain = rank_one(weights, targets, omega, config.precision_prior)
+    factors, born = birth(core.factors, weights, targets, omega, config.precision_prior)
+    assert bool(born)
+    assert int(factors.alive.sum()) == 1
+    change = bound(contaminated, config, replace(core, factors=factors)) - bound(contaminated, config, core)
+    np.testing.assert_allclose(gain, change, rtol=1e-8)
+    found = np.asarray(predict.low_rank(factors))
+    assert np.linalg.norm(found - signal) < 0.2 * np.linalg.norm(signal)
+
+
+def test_nothing_is_born_from_noise():
+    rng = np.random.default_rng(0)
+    weights = jnp.ones((6, 10, 9))
+    *_, gain = rank_one(weights, jnp.asarray(rng.normal(size=(6, 10, 9))), jnp.ones(6), 0.1)
+    assert gain < 0
+
+
+def test_a_full_house_takes_no_newcomer():
+    config, core, _ = planted((8, 7), 4)
+    omega = core.window.slice_weights(config.forgetting)
+    weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
+    full = replace(core.factors, alive=jnp.ones(3, bool))
+    factors, born = birth(full, weights, targets, omega, config.precision_prior)
+    assert not born
+    np.testing.assert_array_equal(factors.means[0], full.means[0])
+
+
+@CASES
+def test_a_death_gains_what_it_says(shape, size, length):
+    config, core = dense.random_core(shape, size, length, "default", seed=10)
+    shrunk = replace(core.factors, means=tuple(mean.at[:, 0].multiply(1e-9) for mean in core.factors.means))
+    core = replace(core, factors=shrunk)
+    omega = core.window.slice_weights(config.forgetting)
+    weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
+    square = (targets - predict.low_rank(core.factors)) ** 2 + predict.variance(core.factors)
+    smaller = rank.without(core.factors, jnp.argmin(jnp.where(core.factors.alive, rank.sizes(core.factors), jnp.inf)))
+    change = bound(contaminated, config, replace(core, factors=smaller)) - bound(contaminated, config, core)
+    after, square_after, dies = rank.death(core.factors, square, weights, targets, omega, config.precision_prior)
+    assert bool(dies) == bool(change > 0)
+    assert int(after.alive.sum()) == int(core.factors.alive.sum()) - int(dies)
+    expected = (targets - predict.low_rank(after)) ** 2 + predict.variance(after)
+    np.testing.assert_allclose(square_after, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_leading_directions_of_a_rank_one_tensor():
+    rng = np.random.default_rng(2)
+    vectors = [rng.normal(size=size) for size in (3, 6, 5, 4)]
+    tensor = np.einsum("t,i,j,k->tijk", *vectors)
+    for found, vector in zip(leading_directions(jnp.asarray(tensor)), vectors, strict=True):
+        assert abs(found @ vector) == pytest.approx(np.linalg.norm(vector), rel=1e-9)
