@@ -221,6 +221,19 @@ def test_whole_slices_may_be_missing(patchy: Method) -> None:
     np.testing.assert_allclose(results[-1].low_rank, results[-1].prediction, rtol=0, atol=0.2)
 
 
+@pytest.mark.parametrize("where", [0, 4, SLICES - 1])
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+def test_absurd_values_end_in_a_status_not_in_an_exception(rival: Method, where: int) -> None:
+    values, mask = stream(rival)
+    values[where] *= 1e200  # its square is not a number any more
+    _, results = run(rival, values, mask)
+    for result in results:
+        assert all(np.isfinite(part).all() for part in arrays(result))
+        assert result.status in ("ok", "initialising", "diverged", "rank 0")
+    if where < SLICES - 1 and not rival.batch:  # a window keeps the slice for a while, all others must have recovered
+        assert results[-1].status in ("ok", "initialising")
+
+
 def test_full_data_methods_refuse_gaps_with_a_sentence(rival: Method) -> None:
     if rival.missing:
         pytest.skip("takes gaps")

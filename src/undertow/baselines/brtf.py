@@ -35,7 +35,7 @@ import jax
 import numpy as np
 
 from undertow.baselines.brtf_updates import Posterior, iterate
-from undertow.baselines.door import check_positive, check_shape, check_whole, observe
+from undertow.baselines.door import check_positive, check_shape, check_whole, finite, observe
 from undertow.baselines.result import Array, BaselineResult, Mask
 
 
@@ -158,13 +158,14 @@ def _fit(config: Config, values: Array, observed: Mask, present: Array) -> Fit:
         settings = np.array([config.iterations, config.tolerance, missing, config.stopping == "published"], dtype=float)
         posterior = jax.tree.map(np.array, iterate(start, tensor, mask, present, settings))
     low_rank = np.array(np.moveaxis(posterior.low_rank, -1, 0))
+    sparse = np.array(np.moveaxis(posterior.outliers, -1, 0))
     living = posterior.living > 0
     status = "ok" if living.any() else "rank 0"
-    if not np.isfinite(low_rank).all():
-        low_rank, status = np.zeros(values.shape), "diverged"
+    if not finite(low_rank, sparse):
+        low_rank, sparse, status = np.zeros(values.shape), np.zeros(values.shape), "diverged"
     return Fit(
         low_rank=low_rank,
-        outliers=np.array(np.moveaxis(posterior.outliers, -1, 0)),
+        outliers=sparse,
         factors=tuple(factor[:, living] for factor in posterior.factors),
         rank=int(living.sum()),
         noise=float(posterior.noise),
@@ -177,14 +178,15 @@ def _start(tensor: Array, mask: Array, present: Array, rank: int, draw: np.rando
     """Leading singular vectors of every unfolding times the roots of their singular values."""
     mean = (tensor * mask).sum() / mask.sum()
     completed = np.where(mask > 0, tensor, mean) * present
+    largest_value = np.abs(completed).max() or 1.0  # keeps the squares below within range
     factors = []
     for mode, size in enumerate(tensor.shape):
-        unfolded = np.moveaxis(completed, mode, 0).reshape(size, -1)
+        unfolded = np.moveaxis(completed, mode, 0).reshape(size, -1) / largest_value
         squared, vectors = np.linalg.eigh(unfolded @ unfolded.T)
         leading = vectors[:, ::-1][:, :rank]
         largest = np.take_along_axis(leading, np.abs(leading).argmax(axis=0)[None], axis=0)
         leading = leading * np.where(largest < 0, -1.0, 1.0)  # LAPACK leaves the sign open
-        leading = leading * np.maximum(squared[::-1][:rank], 0.0) ** 0.25
+        leading = leading * np.sqrt(largest_value) * np.maximum(squared[::-1][:rank], 0.0) ** 0.25
         extra = draw.standard_normal((size, max(rank - size, 0)))
         factors.append(np.concatenate([leading, extra], axis=1))
     factors[-1] = factors[-1] * present[:, None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from undertow.baselines.result import Array, Mask
@@ -81,6 +82,11 @@ def observe_all(values: Any, mask: Any, shape: tuple[int, ...], method: str) -> 
             "fill them in first or choose a method for incomplete data."
         )
     return numbers
+
+
+def finite(*trees: Any) -> bool:
+    """Is every number in these arrays and tuples of arrays finite? What is not must never enter a state."""
+    return all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(trees))
 
 
 def filled(values: Array, observed: Mask) -> Array:

@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from undertow.baselines.door import check_not_negative, check_positive, check_shape, check_whole, observe
+from undertow.baselines.door import check_not_negative, check_positive, check_shape, check_whole, finite, observe
 from undertow.baselines.result import Array, BaselineResult
 
 _SLOPE = 0.1  # of the sigmoid that turns the agreement of two gradients into a change of μ
@@ -149,7 +149,7 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
     if not observed.any():
         zero = np.zeros(state.shape)
         return state, BaselineResult(previous.copy(), prediction, zero, zero.copy(), config.rank, "no data")
-    if not np.isfinite(low_rank).all():
+    if not finite(new_memory, low_rank):
         zero = np.zeros(state.shape)
         return state, BaselineResult(zero, prediction, zero.copy(), np.abs(slice_values), config.rank, "diverged")
     new = State(config, state.shape, *(*new_memory, state.count + 1, gathered, kept))

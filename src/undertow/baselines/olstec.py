@@ -33,7 +33,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from undertow.baselines import cp
-from undertow.baselines.door import check_not_negative, check_positive, check_shape, check_share, check_whole, observe
+from undertow.baselines.door import (
+    check_not_negative,
+    check_positive,
+    check_shape,
+    check_share,
+    check_whole,
+    finite,
+    observe,
+)
 from undertow.baselines.result import Array, BaselineResult
 
 _START_PRECISION = 0.01  # the published start, R⁻¹ = 100 I
@@ -124,7 +132,7 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
     prediction = previous if state.count > 0 else None
     if not observed.any():
         return state, BaselineResult(previous, prediction, None, np.zeros(state.shape), config.rank, "no data")
-    if not np.isfinite(low_rank).all():
+    if not finite(new_memory, low_rank):
         zero = np.zeros(state.shape)
         return state, BaselineResult(zero, prediction, None, np.abs(slice_values), config.rank, "diverged")
     score = np.where(observed, np.abs(slice_values - low_rank), 0.0)

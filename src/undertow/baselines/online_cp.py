@@ -28,7 +28,7 @@ import numpy as np
 
 from undertow.baselines import cp
 from undertow.baselines.cp_als import cp_als
-from undertow.baselines.door import check_positive, check_shape, check_whole, observe_all
+from undertow.baselines.door import check_positive, check_shape, check_whole, finite, observe_all
 from undertow.baselines.result import Array, BaselineResult
 
 
@@ -95,7 +95,7 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
     with jax.enable_x64(True):
         memory = (state.factors, state.projections, state.grams, state.row)
         learned, low_rank, previous = jax.tree.map(np.array, _learn(slice_values, memory))
-    if not np.isfinite(low_rank).all():
+    if not finite(learned, low_rank):
         zero = np.zeros(state.shape)
         return state, BaselineResult(zero, previous, None, np.abs(slice_values), config.rank, "diverged")
     state = State(config, state.shape, state.gathered, *(*learned, state.count + 1))
@@ -117,6 +117,9 @@ def _gather(state: State, values: Array, seen: int) -> tuple[State, BaselineResu
     *factors, rows = cp_als(stacked, config.rank, config.iterations, config.tolerance, config.seed)
     with jax.enable_x64(True):
         projections, grams, low_rank = jax.tree.map(np.array, _accumulate(stacked, tuple(factors), rows))
+    if not finite(factors, projections, grams, low_rank):
+        failed = BaselineResult(np.zeros(state.shape), prediction, None, np.abs(values), None, "diverged")
+        return init(config, state.shape), failed  # gather afresh: these slices cannot be factorised
     state = State(config, state.shape, gathered, tuple(factors), projections, grams, rows[-1].copy(), state.count + 1)
     return state, BaselineResult(low_rank, prediction, None, np.abs(values - low_rank), config.rank, "ok")
 

@@ -23,7 +23,8 @@ class BaselineResult:
     rank           components in use; None for methods without components
     status         "ok", "initialising" (the method still gathers its first slices: low_rank is then the data, missing
                    entries at their mean), "no data" (nothing observed: the state did not learn), "rank 0", "diverged"
-                   (not a finite number any more: low_rank is zero, the state is kept as it was)
+                   (not a finite number any more: low_rank is zero, the state is kept as it was, or starts
+                   gathering afresh where the slices gathered so far cannot be factorised)
     """
 
     low_rank: Array

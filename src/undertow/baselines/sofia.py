@@ -38,6 +38,7 @@ from undertow.baselines.door import (
     check_share,
     check_whole,
     filled,
+    finite,
     observe,
 )
 from undertow.baselines.result import Array, BaselineResult, Mask
@@ -145,9 +146,10 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
         settings = np.array([config.smoothness, config.seasonality, config.step, config.scale_update])
         learned = _learn(slice_values, observed.astype(np.float64), memory, settings)
         new_memory, low_rank, prediction, outliers, score = jax.tree.map(np.array, learned)
-    if not np.isfinite(low_rank).all():
+    if not finite(new_memory, low_rank):
         zero = np.zeros(state.shape)
-        return state, BaselineResult(zero, prediction, outliers, score, config.rank, "diverged")
+        held = prediction if finite(prediction) else None
+        return state, BaselineResult(zero, held, zero.copy(), np.abs(slice_values), config.rank, "diverged")
     status = "ok" if observed.any() else "no data"
     new = State(config, state.shape, state.gathered, state.observed, *(*new_memory, state.count + 1))
     return new, BaselineResult(low_rank, prediction, outliers, score, config.rank, status)
@@ -164,6 +166,9 @@ def _gather(state: State, values: Array, observed: Mask, seen: int) -> tuple[Sta
     result = BaselineResult(filled(values, observed), None, zero, zero.copy(), None, "initialising")
     if seen + 1 == len(gathered):
         memory, result = _started(config, gathered, masks, state.scale)
+        if not finite(memory, result.low_rank):
+            failed = BaselineResult(zero.copy(), None, zero, zero.copy(), None, "diverged")
+            return init(config, state.shape), failed  # gather afresh: these slices cannot be factorised
     return State(config, state.shape, gathered, masks, *(*memory, state.count + 1)), result
 
 
