@@ -10,6 +10,7 @@ import typer
 
 from undertow.cli.cache import use_compilation_cache
 from undertow.cli.demo import demo
+from undertow.cli.reproduce import reproduce
 from undertow.cli.scoreboard import scoreboard
 
 app = typer.Typer(
@@ -20,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(reproduce)
 app.command()(scoreboard)
 
 

@@ -73,14 +73,16 @@ def scores(case: Case, track: Track, curves: Mapping[str, list[float | None]]) -
     """Every figure but the speed, which needs a yardstick."""
     begin = case.burn_in
     found: Scores = {name: _mean(curves[name][begin:]) for name in ("hidden_error", "all_error", "prediction_error")}
-    if not case.known_truth and not case.hidden.any():
+    found |= _outliers(case, track) | _foreground(case, track)
+    if case.known_truth or case.hidden.any():
+        found |= _pictures(case, track)
+    else:
         found["all_error"] = None  # the truth itself was shown
-    found |= _outliers(case, track) | _foreground(case, track) | _pictures(case, track)
     ranks = track.rank[begin:]
     found["rank"] = None if np.isnan(ranks).all() else float(np.nanmedian(ranks))
     found["coverage"] = _coverage(case, track)
     found["troubled"] = len(track.troubles) / len(case)
-    return found
+    return {name: None if value is None else _number(value) for name, value in found.items()}
 
 
 def best_f1(score: Floats, actual: Bools) -> float:
