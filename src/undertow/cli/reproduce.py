@@ -18,7 +18,9 @@ _NAMES = (
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help=f"all, or some of: {_NAMES}.", show_default="all")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer slices, cropped pictures: about two minutes.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds per figure [default: 3, with --quick 1].")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Seeds per figure [default: 3, for recordings and with --quick 1].")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for pictures, numbers and page.")] = Path("undertow-reproduce"),
     data: Annotated[Path | None, typer.Option(help="Folder of the data files.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not use results of earlier runs.")] = False,
@@ -33,7 +35,7 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
     with Bars(console) as bars:
-        made = run(figures, out, bars, quick=quick, seeds=seeds or (1 if quick else 3), folder=data, fresh=fresh)
+        made = run(figures, out, bars, quick=quick, seeds=seeds, folder=data, fresh=fresh)
     if not made:
         raise ValueError("no figure could be made: see the sentences above")
     for figure in made:
@@ -45,7 +47,11 @@ def _table(figure: dict[str, Any]) -> Table:
     """Every method's error in every panel, by the curve that the panel shows."""
     from undertow.experiments.judge import FIGURES
 
-    panels = figure["panels"]
+    panels = [
+        panel
+        for panel in figure["panels"]
+        if any(method["scores"].get(panel["shows"]) is not None for method in panel["methods"].values())
+    ]
     table = Table(title=figure["title"], title_justify="left")
     table.add_column("method")
     for panel in panels:

@@ -59,14 +59,14 @@ def _cell(board: Board, row: dict[str, Any], column: Column, figure: str, best: 
     details += entry["troubles"]
     title = escape("\n".join(details), quote=True)
     if best is None:
-        return f'<td title="{title}">{_digits(value, about["digits"])}</td>'
+        return f'<td title="{title}">{digits(value, about["digits"])}</td>'
     reference = score(row, best, figure)
     share = _share(value, value if reference is None else reference, about["better"])
     ink = "#fff" if share < 0.2 or share > 0.85 else "#17212b"
     mark = ' class="win"' if column == best else ""
     return (
         f'<td{mark} style="background:{colour(share)};color:{ink}" title="{title}">'
-        f"{_digits(value, about['digits'])}</td>"
+        f"{digits(value, about['digits'])}</td>"
     )
 
 
@@ -80,7 +80,8 @@ def _share(value: float, best: float, better: str) -> float:
     return gap / (0.3 * max(abs(best), 1e-9))
 
 
-def _digits(value: float, digits: int) -> str:
-    if value != 0 and abs(value) < 10**-digits:
+def digits(value: float, places: int) -> str:
+    """A number as a table shows it: so many decimals, one significant digit of what is smaller."""
+    if value != 0 and abs(value) < 10**-places:
         return f"{value:.1g}"
-    return f"{value:.{digits}f}" if abs(value) < 100 else f"{value:.3g}"
+    return f"{value:.{places}f}" if abs(value) < 100 else f"{value:.3g}"

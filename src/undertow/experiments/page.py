@@ -29,10 +29,3 @@ def image(path: Path, words: str) -> str:
     """A PNG inside the page itself; `words` for those who cannot see it."""
     data = base64.b64encode(path.read_bytes()).decode("ascii")
     return f'<img alt="{escape(words)}" src="data:image/png;base64,{data}">'
-
-
-def write_text(path: Path, text: str) -> None:
-    """All or nothing, as for the numbers."""
-    temporary = path.with_suffix(path.suffix + ".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

@@ -6,9 +6,10 @@ from html import escape
 from pathlib import Path
 
 from undertow.experiments import heat_map
+from undertow.experiments.cells import write_text
 from undertow.experiments.drawing import canvas, save
-from undertow.experiments.page import image, page, write_text
-from undertow.experiments.ranking import Board, Standing, score, standings
+from undertow.experiments.page import image, page
+from undertow.experiments.ranking import Board, Standing, columns, score, standings
 
 _COLOURS = {"ours": "#0f4c5c", "rival": "#8fa3ad", "naive": "#c9a227"}
 _RULES = (
@@ -103,10 +104,11 @@ def _bars(places: list[Standing]) -> str:
 
 
 def _boards(board: Board) -> str:
+    everyone = columns(board)
     shown = [
         name
         for name in board["figures"]
-        if any(score(row, column.column, name) is not None for row in board["rows"] for column in standings(board))
+        if any(score(row, column, name) is not None for row in board["rows"] for column in everyone)
     ]
     buttons = ['<button class="on" data-figure="judged">deciding error</button>']
     tables = [f'<div class="board on" data-figure="judged">{_key("low")}{heat_map.heat_map(board, None)}</div>']

@@ -7,10 +7,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from undertow.experiments.cells import write_text
 from undertow.experiments.figures.registry import FIGURES
+from undertow.experiments.heat_map import digits
 from undertow.experiments.judge import FIGURES as SCORES
 from undertow.experiments.judge import Figure
-from undertow.experiments.page import image, page, write_text
+from undertow.experiments.page import image, page
 from undertow.experiments.ranking import distance
 
 _SHOWN = (
@@ -32,8 +34,12 @@ _LEAD = (
 
 def write_gallery(out: Path) -> Path:
     """Collect every figure in the folder, whichever run made it."""
-    made = [json.loads((out / f"{name}.json").read_text()) for name in FIGURES if (out / f"{name}.json").is_file()]
-    links = "".join(f'<a href="#{figure["name"]}">{escape(figure["title"])}</a>' for figure in made)
+    made = [
+        json.loads((out / f"{name}.json").read_text())
+        for name in FIGURES
+        if (out / f"{name}.json").is_file() and (out / f"{name}.png").is_file()
+    ]
+    links = " ".join(f'<a href="#{figure["name"]}">{escape(figure["title"])}</a>' for figure in made)
     body = f"<nav>{links}</nav>" + "".join(_figure(figure, out) for figure in made)
     body += f"<footer>Undertow {escape(made[0]['version']) if made else ''}. Numbers beside this page as JSON.</footer>"
     target = out / "index.html"
@@ -92,4 +98,4 @@ def _number(value: float | None, figure: Figure, best: bool) -> str:
     if value is None:
         return '<td class="number">–</td>'
     mark = " best" if best else ""
-    return f'<td class="number{mark}">{value:.{figure.digits}f}</td>'
+    return f'<td class="number{mark}">{digits(value, figure.digits)}</td>'

@@ -12,6 +12,7 @@ from undertow.datasets.files import Folder
 from undertow.experiments.contest import unpack
 from undertow.experiments.drawing import blank, save
 from undertow.experiments.figures.plan import PaperFigure
+from undertow.experiments.judge import FIGURES
 
 if TYPE_CHECKING:
     from undertow.experiments.figures.run import PanelResult
@@ -25,7 +26,8 @@ def draw(figure: PaperFigure, results: list[PanelResult], quick: bool, folder: F
     panel = result.panel
     case = panel.contest(0, quick, folder).case
     shown = [contender for contender in panel.contenders if contender.name in result.cells]
-    views = [(t, section) for t in panel.frames for section in (_SECTIONS if len(case.shape) == 3 else (None,))]
+    frames = panel.frames_of(quick)
+    views = [(t, section) for t in frames for section in (_SECTIONS if len(case.shape) == 3 else (None,))]
     complete = bool(case.shown.all())
     titles = ["original"] + ([] if complete else ["shown"]) + [contender.label for contender in shown]
     height, width = case.shape[:2]
@@ -51,7 +53,8 @@ def draw(figure: PaperFigure, results: list[PanelResult], quick: bool, folder: F
             error = result.cells[contender.name][0]["curves"][panel.shows][t]
             if error is not None:
                 axes.text(0.5, -0.04, f"{error:.3f}", transform=axes.transAxes, va="top", ha="center", fontsize=9)
-        lower[0].text(0.5, 0.5, "|error|", transform=lower[0].transAxes, va="center", ha="center", fontsize=9)
+        note = f"|original − low rank|\nnumber: {FIGURES[panel.shows].title}"
+        lower[0].text(0.5, 0.5, note, transform=lower[0].transAxes, va="center", ha="center", fontsize=7)
     save(sheet, path)
 
 

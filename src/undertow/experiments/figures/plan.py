@@ -29,7 +29,7 @@ class Panel:
     paper      settings of the paper's model where the paper names them
     size       changes to the stream's size in a full run
     quick      changes to it in a quick run
-    frames     slices shown as pictures, from 0
+    frames     slices shown as pictures, from 0; in a quick run those of them that it reaches, and its last
     """
 
     title: str
@@ -41,6 +41,11 @@ class Panel:
     size: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     quick: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     frames: tuple[int, ...] = ()
+
+    def frames_of(self, quick: bool) -> tuple[int, ...]:
+        """The slices shown as pictures."""
+        slices = int(self.quick.get("slices", max(self.frames, default=0) + 1)) if quick else None
+        return tuple(dict.fromkeys(t if slices is None else min(t, slices - 1) for t in self.frames))
 
     @property
     def contenders(self) -> list[Contender]:
@@ -69,6 +74,7 @@ class PaperFigure:
     kind       "curves" over time, or "pictures"
     panels     its contests
     shortened  what a quick run leaves out
+    seeds      unless the user says otherwise; recordings in full size are run once
     """
 
     name: str
@@ -78,3 +84,4 @@ class PaperFigure:
     kind: Literal["curves", "pictures"]
     panels: tuple[Panel, ...]
     shortened: str
+    seeds: int = 3

@@ -32,16 +32,17 @@ def run(
     reporter: Reporter,
     *,
     quick: bool = False,
-    seeds: int = 1,
+    seeds: int | None = None,
     folder: Folder = None,
     fresh: bool = False,
 ) -> list[dict[str, Any]]:
     """All figures asked for; one that lacks its data is left out with a sentence, and the rest still runs."""
     store = CellStore(out / "cells", fresh)
-    reporter.begin(sum(seeds * len(panel.contenders) for figure in figures for panel in figure.panels))
+    times = {figure.name: seeds or (1 if quick else figure.seeds) for figure in figures}
+    reporter.begin(sum(times[figure.name] * len(panel.contenders) for figure in figures for panel in figure.panels))
     made = []
     for figure in figures:
-        results = [_panel(panel, store, reporter, quick, seeds, folder) for panel in figure.panels]
+        results = [_panel(panel, store, reporter, quick, times[figure.name], folder) for panel in figure.panels]
         if not any(result.cells for result in results):
             continue
         picture = out / f"{figure.name}.png"
@@ -49,7 +50,7 @@ def run(
             curves.draw(figure, results, picture)
         else:
             pictures.draw(figure, results, quick, folder, picture)
-        numbers = _numbers(figure, results, quick, seeds)
+        numbers = _numbers(figure, results, quick, times[figure.name])
         write_json(out / f"{figure.name}.json", numbers)
         made.append(numbers)
     return made
@@ -60,7 +61,7 @@ def _panel(panel: Panel, store: CellStore, reporter: Reporter, quick: bool, seed
     cells: dict[str, list[Cell]] = {}
     for contender in panel.contenders:
         ran = [
-            run_cell(contest, contender, panel.settings(contest, contender), store, reporter, panel.frames)
+            run_cell(contest, contender, panel.settings(contest, contender), store, reporter, panel.frames_of(quick))
             for contest in contests
         ]
         good = [cell for cell in ran if cell["status"] == "ok"]
