@@ -23,7 +23,7 @@ class Size:
     slices   so many from its start
     burn_in  of which so many are not judged
     stride   every so manieth row and column of a picture
-    crop     then only the middle of so many rows and columns; None for all
+    crop     then only the middle of so many rows and columns, and generated slices no longer than that; None for all
     """
 
     slices: int = 100
@@ -74,7 +74,7 @@ class Stream:
 def _synthetic(generate: Callable[..., SyntheticStream], shape: tuple[int, ...], rank: int) -> Make:
     def make(condition: Condition, seed: int, size: Size, folder: Folder) -> Case:
         stream = generate(
-            shape,
+            shape if size.crop is None else tuple(min(side, size.crop) for side in shape),
             rank,
             slices=size.slices,
             observed=condition.observed,
