@@ -192,6 +192,7 @@ def contaminated_evidence(config, state, window, square):
         term = (1 - rho) * (clean + digamma(s["rate_b"]) - both) + rho * (outlying + digamma(s["rate_a"]) - both)
         entropy = -sum(p * np.log(p) for p in (rho, 1 - rho) if p > 0)
         total += weights[t] * (term + entropy)
+    total -= sum(weights[t] * 15 * (np.log(phi) + 1 / phi) for t, phi in enumerate(s["slice_scale"]))
     a0, b0 = config.outlier_rate * config.outlier_rate_strength, (1 - config.outlier_rate) * config.outlier_rate_strength
     total -= betaln(a0, b0) - betaln(s["rate_a"], s["rate_b"])
     total -= (s["rate_a"] - a0) * (digamma(s["rate_a"]) - both) + (s["rate_b"] - b0) * (digamma(s["rate_b"]) - both)

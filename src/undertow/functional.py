@@ -133,7 +133,8 @@ def _with_unit(state: State, piece: Slice) -> State:
         return state
     with scope(state.config):
         core = replace(init_core(state.config, state.shape), window=state.core.window)
-    return replace(state, unit=float(np.median(sizes)), core=core)
+    largest = sizes.max().astype(np.float64)  # the median averages two values: they must not overflow
+    return replace(state, unit=float(np.median(sizes / largest) * largest), core=core)
 
 
 def _scaled(state: State, piece: Slice) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
@@ -148,11 +149,13 @@ def _scaled(state: State, piece: Slice) -> tuple[NDArray[Any], NDArray[np.bool_]
 
 
 def _estimate(state: State, piece: Slice, report: Report, left_out: NDArray[np.bool_]) -> Estimate:
-    unit = state.unit
-    low_rank = np.nan_to_num(np.asarray(report.low_rank, np.float64)) * unit
-    variance = np.nan_to_num(np.asarray(report.low_rank_variance, np.float64))
-    noise_variance = np.nan_to_num(np.asarray(report.noise_variance, np.float64))
-    outliers = np.nan_to_num(np.asarray(report.outliers, np.float64)) * unit
+    def in_data_units(values: Any) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):  # data at the very end of float64; the largest number is near enough
+            return np.nan_to_num(np.nan_to_num(np.asarray(values, np.float64)) * state.unit)
+
+    variance = np.asarray(report.low_rank_variance, np.float64)
+    low_rank = in_data_units(report.low_rank)
+    outliers = in_data_units(report.outliers)
     probability = np.nan_to_num(np.asarray(report.outlier_probability, np.float64))
     trouble = Trouble(int(report.trouble))
     if left_out.any():
@@ -161,12 +164,12 @@ def _estimate(state: State, piece: Slice, report: Report, left_out: NDArray[np.b
         probability = np.where(left_out, 1.0, probability)
     return Estimate(
         low_rank=low_rank,
-        std=np.sqrt(variance + noise_variance) * unit,
-        low_rank_std=np.sqrt(variance) * unit,
+        std=in_data_units(np.sqrt(variance + np.asarray(report.noise_variance, np.float64))),
+        low_rank_std=in_data_units(np.sqrt(variance)),
         outliers=outliers,
         outlier_probability=probability,
         rank=int(report.rank),
-        noise_std=math.sqrt(max(_finite(report.typical_noise), 0.0)) * unit,
+        noise_std=float(in_data_units(np.sqrt(np.float64(report.typical_noise)))),
         status=Status(trouble),
     )
 

@@ -57,8 +57,8 @@ def test_probabilities_rate_ratio_and_scales(shape, size, length):
     new = contaminated.update_slice_scale(core.outliers, core.window, square)
     for t in range(length):
         clean = mask[t] * (1 - rho[t])
-        ratio = (clean * tau * square[t]).sum() / clean.sum() if clean.sum() > 0 else 0
-        np.testing.assert_allclose(new.slice_scale[t], np.clip(ratio, 1, s["ratio"]), rtol=1e-10)
+        ratio = (30 + (clean * tau * square[t]).sum()) / (30 + clean.sum())
+        np.testing.assert_allclose(new.slice_scale[t], min(ratio, s["ratio"]), rtol=1e-10)
 
 
 @CASES
@@ -82,3 +82,20 @@ def test_evidence(shape, size, length):
     residual = np.sqrt(square / 2)
     got = contaminated.evidence(config, core.outliers, core.window, omega, residual, square / 2)
     np.testing.assert_allclose(got, dense.contaminated_evidence(config, core.outliers, core.window, square), rtol=1e-10)
+
+
+def test_a_row_that_was_shut_out_is_reconsidered():
+    """A row whose entries are all flagged teaches its factor nothing; reheating must give it its weight back."""
+    from dataclasses import replace
+
+    import jax.numpy as jnp
+
+    config, core = dense.random_core((6, 5), 2, 4, "default", seed=3, observed=1.0)
+    omega = core.window.slice_weights(config.forgetting)
+    calm = replace(core.outliers, probability=jnp.zeros_like(core.outliers.probability))
+    assert not contaminated.shut_out(calm, core.window, omega)
+    stuck = replace(calm, probability=calm.probability.at[:, 2].set(1.0), noise_rate=calm.noise_rate * 1e-3)
+    assert contaminated.shut_out(stuck, core.window, omega)
+    hot = contaminated.reheated(config, stuck, core.factors, core.window, omega)
+    assert not contaminated.shut_out(hot, core.window, omega)
+    assert (contaminated.precision(hot) < contaminated.precision(stuck)).all()

@@ -9,8 +9,9 @@ import pytest
 from bounds import bound
 
 from undertow.model import predict, rank
-from undertow.model.birth import birth, leading_directions, rank_one
+from undertow.model.birth import born, leading_directions, rank_one
 from undertow.model.outliers import contaminated
+from undertow.model.step import moves
 
 pytestmark = pytest.mark.usefixtures("double")
 CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
@@ -48,36 +49,55 @@ def planted(shape, length, seed=3):
     return config, replace(core, window=window, factors=empty, outliers=outliers), signal
 
 
-@pytest.mark.parametrize(("shape", "length"), [((12,), 6), ((8, 7), 4), ((5, 4, 3), 3)])
-def test_a_birth_gains_what_it_says_and_finds_what_is_there(shape, length):
-    config, core, signal = planted(shape, length)
+def candidate(config, core):
+    """The newcomer for a state without components."""
     omega = core.window.slice_weights(config.forgetting)
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
-    *_, gain = rank_one(weights, targets, omega, config.precision_prior)
-    factors, born = birth(core.factors, weights, targets, omega, config.precision_prior)
-    assert bool(born)
+    count = omega @ core.window.mask.reshape(len(omega), -1).sum(1)
+    return rank_one(weights, targets, (weights * targets**2).sum(), count, omega, config.precision_prior)
+
+
+@pytest.mark.parametrize(("shape", "length"), [((12,), 6), ((8, 7), 4), ((5, 4, 3), 3)])
+def test_a_newcomer_adds_what_it_says_and_finds_what_is_there(shape, length):
+    config, core, signal = planted(shape, length)
+    newcomer = candidate(config, core)
+    factors = born(core.factors, newcomer)
     assert int(factors.alive.sum()) == 1
-    change = bound(contaminated, config, replace(core, factors=factors)) - bound(contaminated, config, core)
-    np.testing.assert_allclose(gain, change, rtol=1e-8)
+    np.testing.assert_allclose(predict.low_rank(factors), newcomer.low_rank(), rtol=1e-9, atol=1e-12)
+    spread = newcomer.square() - newcomer.low_rank() ** 2
+    np.testing.assert_allclose(predict.variance(factors), spread, rtol=1e-6, atol=1e-9)
+    omega = core.window.slice_weights(config.forgetting)
+    change = rank.evidence(factors, omega, config.precision_prior) - rank.evidence(core.factors, omega, config.precision_prior)
+    np.testing.assert_allclose(newcomer.evidence, change, rtol=1e-8)
+    assert bound(contaminated, config, replace(core, factors=factors)) > bound(contaminated, config, core)
     found = np.asarray(predict.low_rank(factors))
     assert np.linalg.norm(found - signal) < 0.2 * np.linalg.norm(signal)
 
 
-def test_nothing_is_born_from_noise():
-    rng = np.random.default_rng(0)
-    weights = jnp.ones((6, 10, 9))
-    *_, gain = rank_one(weights, jnp.asarray(rng.normal(size=(6, 10, 9))), jnp.ones(6), 0.1)
-    assert gain < 0
+def test_moves_bear_what_is_there_and_nothing_else():
+    """Births are judged by the whole bound, after the outlier model has seen the new residuals."""
+    config, core, signal = planted((8, 7), 4)
+    nothing = jnp.zeros_like(core.window.values)
+    factors, outliers, changed = moves(config, core.window, core.factors, core.outliers, nothing)
+    assert bool(changed)
+    grown = replace(core, factors=factors, outliers=outliers)
+    assert bound(contaminated, config, grown) > bound(contaminated, config, core)
+    assert np.linalg.norm(np.asarray(predict.low_rank(factors)) - signal) < 0.2 * np.linalg.norm(signal)
+    noise = np.random.default_rng(0).normal(size=core.window.values.shape) * np.asarray(core.window.mask)
+    window = replace(core.window, values=jnp.asarray(noise))
+    factors, _, changed = moves(config, window, core.factors, core.outliers, nothing)
+    assert not changed
+    assert not factors.alive.any()
 
 
 def test_a_full_house_takes_no_newcomer():
     config, core, _ = planted((8, 7), 4)
-    omega = core.window.slice_weights(config.forgetting)
-    weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
-    full = replace(core.factors, alive=jnp.ones(3, bool))
-    factors, born = birth(full, weights, targets, omega, config.precision_prior)
-    assert not born
-    np.testing.assert_array_equal(factors.means[0], full.means[0])
+    full = replace(core.factors, alive=jnp.ones(3, bool), means=tuple(mean + 1.0 for mean in core.factors.means))
+    spread = tuple(covariance + 1e-3 * jnp.eye(3) for covariance in core.factors.covariances)
+    full = replace(full, covariances=spread, row_covariances=core.factors.row_covariances + 1e-3 * jnp.eye(3))
+    full = replace(full, row_means=core.factors.row_means + jnp.asarray([3.0, 2.0, 1.0]))
+    factors, _, _ = moves(config, core.window, full, core.outliers, predict.variance(full))
+    assert int(factors.alive.sum()) <= 3
 
 
 @CASES

@@ -1,26 +1,28 @@
 """Birth of a component: the best rank-one term for the weighted residual of the window, kept if the evidence gains.
 
-The newcomer's posterior is independent of the other components', so only one column per axis is fitted, and its gain
-
-    Σ w (r x̄ − ½ E x²) − Σ_axes Σ_i p_i KL(q(a_i) ‖ p(a_i | λ)) − KL(q(λ) ‖ p(λ))
-
-is exact. Cost: some forty passes over the window, no matrix larger than a column.
+The newcomer's posterior is independent of the other components', so only one column per axis is fitted, and its share
+in E r² is known exactly. While it is fitted, all noise variances may shrink by one factor ψ ≤ 1: with the noise as it
+was, structure that is still taken for noise would shrink its own estimate. Whether it is let in is decided by the whole
+bound, after the outlier model has looked at the new residuals (step.py).
+Cost: some forty passes over the window, no matrix larger than a column.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
 
 from undertow.model.factors import all_covariances, all_means, collect, contract, plan, with_axis
 from undertow.model.noise import expected_log, gamma_gap
-from undertow.model.rank import choose
 from undertow.model.state import Factors
 
 SPECTRAL_TURNS = 6
 SWEEPS = 8
+LEAST_FACTOR = 1e-6
+"""A newcomer may lower the noise variance a million times at most; the sweeps that follow do the rest."""
 
 Columns = list[Array]
 """One vector per axis: (W,), (I_1,), …, (I_N,)."""
@@ -71,18 +73,47 @@ def statistics(weights: Array, weighted: Array, means: Columns, variances: Colum
     return gram[:, 0], projection[:, 0]
 
 
-def rank_one(weights: Array, residual: Array, row_share: Array, prior: float) -> tuple[Columns, Columns, Array, Array, Array]:
-    """Variational rank-one fit to the residual: means and variances by axis, q(λ) = Ga(shape, rate), gain."""
+class Newcomer(NamedTuple):
+    """A component that wants to be born."""
+
+    means: Columns
+    variances: Columns
+    precision_shape: Array
+    precision_rate: Array
+    evidence: Array
+    """What its rows and its precision add to the bound; negative."""
+
+    def low_rank(self) -> Array:
+        """x̄ of the newcomer alone (W, I_1, …, I_N)."""
+        return outer_product(self.means)
+
+    def square(self) -> Array:
+        """E x² of the newcomer alone (W, I_1, …, I_N)."""
+        return outer_product([mean**2 + spread for mean, spread in zip(self.means, self.variances, strict=True)])
+
+
+def outer_product(columns: Columns) -> Array:
+    """Π over axes of one column each (W, I_1, …, I_N)."""
+    product = columns[0]
+    for column in columns[1:]:
+        product = product[..., None] * column
+    return product
+
+
+def rank_one(
+    weights: Array, residual: Array, energy: Array, count: Array, row_share: Array, prior: float
+) -> Newcomer:
+    """Variational rank-one fit to the residual. `energy` is Σ w E r², `count` is Σ ω O."""
     weighted = weights * residual
     means = leading_directions(weighted)
     shares = [row_share, *(jnp.ones_like(mean) for mean in means[1:])]
     counts = [share.sum() for share in shares]
     shape = prior + sum(counts) / 2
 
-    def solve(axis: int, means: Columns, variances: Columns, precision: Array) -> tuple[Array, Array]:
+    def solve(axis: int, means: Columns, variances: Columns, precision: Array, factor: Array) -> tuple[Array, Array]:
         gram, projection = statistics(weights, weighted, means, variances, axis)
         used = shares[axis] > 0
-        per_share = jnp.where(used, 1 / jnp.where(used, shares[axis], 1), 0)
+        per_share = jnp.where(used, 1 / jnp.where(used, shares[axis] * factor, 1), 0)
         spread = jnp.where(used, 1 / (precision + gram * per_share), 0)
         return spread * projection * per_share, spread
 
@@ -90,43 +121,47 @@ def rank_one(weights: Array, residual: Array, row_share: Array, prior: float) ->
         energy = [share @ (mean**2 + spread) for share, mean, spread in zip(shares, means, variances, strict=True)]
         return prior + sum(energy) / 2
 
-    def turn(_: int, carry: tuple[Columns, Columns, Array]) -> tuple[Columns, Columns, Array]:
-        means, variances, rate = list(carry[0]), list(carry[1]), carry[2]
+    def energy_left(means: Columns, variances: Columns) -> Array:
+        gram, projection = statistics(weights, weighted, means, variances, 0)
+        return energy - 2 * projection @ means[0] + gram @ (means[0] ** 2 + variances[0])
+
+    def factor_of(left: Array) -> Array:
+        return jnp.clip(left / jnp.maximum(count, 1), LEAST_FACTOR, 1)
+
+    def turn(_: int, carry: tuple[Columns, Columns, Array, Array]) -> tuple[Columns, Columns, Array, Array]:
+        means, variances, rate, factor = list(carry[0]), list(carry[1]), carry[2], carry[3]
         for axis in [*range(1, weights.ndim), 0]:
-            means[axis], variances[axis] = solve(axis, means, variances, shape / rate)
-        return means, variances, rate_of(means, variances)
+            means[axis], variances[axis] = solve(axis, means, variances, shape / rate, factor)
+        return means, variances, rate_of(means, variances), factor_of(energy_left(means, variances))
 
     # Least squares for the temporal row, then the same typical size on every axis: that is where the prior wants it.
     variances = [jnp.zeros_like(mean) for mean in means]
     nearly_nothing = jnp.asarray(jnp.finfo(weights.dtype).tiny, weights.dtype)
-    means[0], _ = solve(0, means, variances, nearly_nothing)
+    one = jnp.ones((), weights.dtype)
+    means[0], _ = solve(0, means, variances, nearly_nothing, one)
     size = jnp.stack([jnp.sqrt(share @ mean**2 / count) for share, mean, count in zip(shares, means, counts, strict=True)])
     common = jnp.prod(size ** (1 / len(means)))
     means = [mean * factor for mean, factor in zip(means, jnp.where(size > 0, common / jnp.where(size > 0, size, 1), 0), strict=True)]
-    means, variances, rate = lax.fori_loop(0, SWEEPS, turn, (means, variances, rate_of(means, variances)))
-
-    gram, projection = statistics(weights, weighted, means, variances, 0)
-    gain = (projection * means[0] - gram * (means[0] ** 2 + variances[0]) / 2).sum()
-    gain -= gamma_gap(shape, rate, prior, prior)
+    start = (means, variances, rate_of(means, variances), one)
+    means, variances, rate, _ = lax.fori_loop(0, SWEEPS, turn, start)
+    evidence = -gamma_gap(shape, rate, prior, prior)
     for share, mean, spread in zip(shares, means, variances, strict=True):
         log_spread = jnp.log(jnp.where(spread > 0, spread, 1))
         terms = expected_log(shape, rate) + 1 + log_spread - shape / rate * (mean**2 + spread)
-        gain += (share * terms).sum() / 2
-    return means, variances, shape, rate, gain
+        evidence += (share * terms).sum() / 2
+    return Newcomer(means, variances, shape, rate, evidence)
 
 
-def birth(factors: Factors, weights: Array, residual: Array, row_share: Array, prior: float) -> tuple[Factors, Array]:
-    """Put the best newcomer into a free place if the evidence gains by it. Returns whether one was born."""
-    means, variances, shape, rate, gain = rank_one(weights, residual, row_share, prior)
-    born = (gain > 0) & ~factors.alive.all()
+def born(factors: Factors, newcomer: Newcomer) -> Factors:
+    """The factors with the newcomer in the first free place."""
     place = jnp.argmin(factors.alive)
     grown = replace(
         factors,
         alive=factors.alive.at[place].set(True),
-        precision_shape=factors.precision_shape.at[place].set(shape),
-        precision_rate=factors.precision_rate.at[place].set(rate),
+        precision_shape=factors.precision_shape.at[place].set(newcomer.precision_shape),
+        precision_rate=factors.precision_rate.at[place].set(newcomer.precision_rate),
     )
     for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
-        covariance = covariance.at[:, place, place].set(variances[axis])
-        grown = with_axis(grown, axis, mean.at[:, place].set(means[axis]), covariance)
-    return choose(born, grown, factors), born
+        covariance = covariance.at[:, place, place].set(newcomer.variances[axis])
+        grown = with_axis(grown, axis, mean.at[:, place].set(newcomer.means[axis]), covariance)
+    return grown

@@ -7,6 +7,7 @@ born from the weighted residual of the window, and one that the evidence can do 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from undertow.model.factors import all_covariances, all_means, with_axis
 from undertow.model.noise import expected_log, gamma_gap
 from undertow.model.state import Factors
 
+Tree = TypeVar("Tree")
 NEGLIGIBLE = 1e-3
 """Where nothing dies by evidence (`start="svd"`), a component below this share of the largest's size does not count."""
 
@@ -89,9 +91,10 @@ def death(
     return choose(dies, smaller, factors), jnp.where(dies, square_smaller, square), dies
 
 
-def choose(condition: Array, yes: Factors, no: Factors) -> Factors:
+def choose(condition: Array, yes: Tree, no: Tree) -> Tree:
     """`yes` where the condition holds, else `no`."""
-    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), yes, no)
+    chosen: Tree = jax.tree.map(lambda one, other: jnp.where(condition, one, other), yes, no)
+    return chosen
 
 
 def rank(factors: Factors) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -16,19 +16,23 @@ from jax import Array, lax
 from jax.tree_util import register_dataclass
 
 from undertow.model import predict, rank
-from undertow.model.birth import birth
+from undertow.model.birth import born, rank_one
 from undertow.model.config import Config
 from undertow.model.factors import sweep
 from undertow.model.noise import noise_floor
 from undertow.model.outliers import contaminated, gaussian_gamma
-from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Window
+from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Window, over_slice
 from undertow.model.svd_start import svd_start
 from undertow.model.trouble import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Carry = TypeVar("Carry")
+
 OUTLIER_MODELS = {"contaminated": contaminated, "gaussian_gamma": gaussian_gamma}
+COOLING = 0.05
+"""Noise variance that falls by more than this share per sweep is still being found."""
 MOST_ROUNDS = 8
 """Rounds of sweeping, deaths and births per slice."""
 MOST_BIRTHS = 4
@@ -77,6 +81,21 @@ class Progress:
     """Rows that could not be solved."""
 
 
+@register_dataclass
+@dataclass(frozen=True)
+class Brood:
+    """What one birth hands on to the next."""
+
+    factors: Factors
+    outliers: Contaminated
+    residual: Array
+    """y − x̄ of the window (W, I_1, …, I_N)."""
+    variance: Array
+    """Var x of the window."""
+    evidence: Array
+    """The outlier model's part of the bound."""
+
+
 def init_core(config: Config, shape: tuple[int, ...]) -> Core:
     """An empty window, no component alive."""
     dtype = jnp.dtype(config.dtype)
@@ -121,17 +140,20 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
         resolution = 30 * jnp.finfo(newest.dtype).eps * jnp.sqrt((newest**2).mean())
         least = jnp.maximum(config.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
         moving = jnp.sqrt(((newest - progress.newest) ** 2).mean()) > least
+        # Large noise hides moves: as long as it falls, nothing has settled.
+        cooling = model.typical_noise(outliers) < (1 - COOLING) * model.typical_noise(progress.outliers)
+        moving |= cooling & (model.typical_noise(outliers) > 2 * noise_floor(newest.dtype))
         iterations = progress.iterations + 1
         rounds, changed = progress.rounds, jnp.asarray(False)
         if config.start == "warm":
             # Not at the very end: a newcomer must have been swept at least once.
             due = ~moving & (rounds < MOST_ROUNDS) & (iterations < config.max_iterations)
-            weights, targets = model.weights_and_targets(outliers, window, slice_weights)
-            factors, changed = lax.cond(
+            factors, outliers, changed = lax.cond(
                 due,
-                lambda factors: moves(config, factors, weights, targets, row_share, variance),
-                lambda factors: (factors, jnp.asarray(False)),
+                lambda factors, outliers: moves(config, window, factors, outliers, variance),
+                lambda factors, outliers: (factors, outliers, jnp.asarray(False)),
                 factors,
+                outliers,
             )
             rounds = rounds + changed
         return Progress(
@@ -162,22 +184,42 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
 
 
 def moves(
-    config: Config, factors: Factors, weights: Array, targets: Array, row_share: Array, variance: Array
-) -> tuple[Factors, Array]:
+    config: Config, window: Window, factors: Factors, outliers: Contaminated, variance: Array
+) -> tuple[Factors, Contaminated, Array]:
     """Deaths, then births, each as long as the evidence gains. Returns whether anything changed."""
-    square = (targets - predict.low_rank(factors)) ** 2 + variance
+    prior = config.precision_prior
+    slice_weights = window.slice_weights(config.forgetting)
+    row_share = contaminated.row_share(slice_weights)
+    weights, targets = contaminated.weights_and_targets(outliers, window, slice_weights)
+    count = slice_weights @ over_slice(window.mask.astype(weights.dtype))
+
+    def bound(outliers: Contaminated, residual: Array, variance: Array) -> Array:
+        return contaminated.evidence(config, outliers, window, slice_weights, residual, variance)
 
     def one_death(carry: tuple[Factors, Array]) -> tuple[tuple[Factors, Array], Array]:
-        factors, square, dies = rank.death(*carry, weights, targets, row_share, config.precision_prior)
+        factors, square, dies = rank.death(*carry, weights, targets, row_share, prior)
         return (factors, square), dies
 
-    def one_birth(carry: tuple[Factors, Array]) -> tuple[tuple[Factors, Array], Array]:
-        factors, born = birth(carry[0], weights, carry[1], row_share, config.precision_prior)
-        return (factors, targets - predict.low_rank(factors)), born
+    def one_birth(carry: Brood) -> tuple[Brood, Array]:
+        weights = contaminated.birth_weights(carry.outliers, window, slice_weights)
+        energy = (weights * (carry.residual**2 + carry.variance)).sum()
+        newcomer = rank_one(weights, carry.residual, energy, count, row_share, prior)
+        share = newcomer.low_rank()
+        residual, variance = carry.residual - share, carry.variance + jnp.maximum(newcomer.square() - share**2, 0)
+        outliers = contaminated.update(config, carry.outliers, window, slice_weights, residual, variance)
+        evidence = bound(outliers, residual, variance) + newcomer.evidence
+        margin = 10 * jnp.finfo(evidence.dtype).eps * jnp.abs(evidence)  # what single precision cannot tell
+        gains = (evidence > carry.evidence + margin) & ~carry.factors.alive.all()
+        grown = Brood(born(carry.factors, newcomer), outliers, residual, variance, evidence - newcomer.evidence)
+        return rank.choose(gains, grown, carry), gains
 
-    (factors, _), deaths = repeat(one_death, (factors, square), config.max_rank)
-    (factors, _), births = repeat(one_birth, (factors, targets - predict.low_rank(factors)), MOST_BIRTHS)
-    return factors, deaths + births > 0
+    residual = targets - predict.low_rank(factors)
+    (factors, square), deaths = repeat(one_death, (factors, residual**2 + variance), config.max_rank)
+    residual = targets - predict.low_rank(factors)
+    variance = jnp.maximum(square - residual**2, 0)
+    brood = Brood(factors, outliers, residual, variance, bound(outliers, residual, variance))
+    brood, births = repeat(one_birth, brood, MOST_BIRTHS)
+    return brood.factors, brood.outliers, deaths + births > 0
 
 
 @partial(jax.jit, static_argnames="config")
@@ -217,12 +259,10 @@ def only_row(factors: Factors, slot: Array) -> Factors:
     return replace(one, row_covariances=factors.row_covariances[slot][None])
 
 
-def repeat(
-    move: Callable[[tuple[Factors, Array]], tuple[tuple[Factors, Array], Array]], start: tuple[Factors, Array], most: int
-) -> tuple[tuple[Factors, Array], Array]:
+def repeat(move: Callable[[Carry], tuple[Carry, Array]], start: Carry, most: int) -> tuple[Carry, Array]:
     """Repeat a move until it is refused, `most` times at most. Returns how often it was made."""
 
-    def again(carry: tuple[tuple[Factors, Array], Array, Array]) -> tuple[tuple[Factors, Array], Array, Array]:
+    def again(carry: tuple[Carry, Array, Array]) -> tuple[Carry, Array, Array]:
         result, made = move(carry[0])
         return result, made, carry[2] + made
 

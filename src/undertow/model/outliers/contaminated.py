@@ -7,7 +7,8 @@ The outlier itself is integrated out, so the factors see the data with weights
     w_ti = ω_t O_ti τ̄_i ((1−ρ)/φ_t + ρ/κ)
 
 and an outlier becomes a nearly missing entry instead of "data minus a guess". ρ is inferred anew for the whole window.
-1 ≤ φ_t ≤ κ lets a slice that the factors explain badly count as noisy instead of as full of outliers.
+φ_t ≤ κ, with a scaled inverse χ² prior around 1, lets a slice that the factors explain badly count as noisy instead of
+as full of outliers.
 Residuals in (r = y − x̄ and Var x), weights and targets out. Each `update_…` is an exact coordinate step of the bound.
 """
 
@@ -26,6 +27,8 @@ from undertow.model.factors import plan, single_row, update_axes, with_row
 from undertow.model.state import Contaminated, Factors, Window, along_time, over_slice
 
 ROW_TURNS = 8
+SLICE_PRIOR = 30.0
+"""ν: how many observations the prior of φ_t around 1 is worth. Without it slices of ten entries fit their own noise."""
 
 
 def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> Contaminated:
@@ -61,9 +64,42 @@ def trust(state: Contaminated, probability: Array, scale: Array) -> Array:
 
 
 def begin(config: Config, state: Contaminated, factors: Factors, window: Window) -> tuple[Contaminated, Factors]:
-    """The start of a step: meet the newest slice."""
-    del config
-    return meet(state, factors, window)
+    """The start of a step: meet the newest slice; once per turn of the ring, reconsider what has been shut out."""
+    state, factors = meet(state, factors, window)
+    slice_weights = window.slice_weights(config.forgetting)
+    due = (window.newest == 0) & shut_out(state, window, slice_weights)
+    hot = lax.cond(due, lambda: reheated(config, state, factors, window, slice_weights), lambda: state)
+    return hot, factors
+
+
+def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array:
+    """Whether some row of some mode is mostly flagged. Such a row teaches its factor nothing, so it stays flagged
+    however well it would fit: a trap that a stream can fall into while little of it has been seen."""
+    flagged = jnp.tensordot(slice_weights, state.probability, axes=1)
+    observed = jnp.tensordot(slice_weights, window.mask.astype(flagged.dtype), axes=1)
+    any_row = jnp.asarray(False)
+    for axis in range(flagged.ndim):
+        others = tuple(other for other in range(flagged.ndim) if other != axis)
+        any_row |= (flagged.sum(axis=others) > observed.sum(axis=others) / 2).any()
+    return any_row
+
+
+def reheated(
+    config: Config, state: Contaminated, factors: Factors, window: Window, slice_weights: Array
+) -> Contaminated:
+    """Noise as large as all residuals, flagged ones included, and outliers judged by that: the sweeps cool it down."""
+    square = (window.values - predict.low_rank(factors)) ** 2
+    per_slice = over_slice(jnp.where(window.mask, precision(state) * square, 0))
+    count = over_slice(window.mask.astype(square.dtype))
+    factor = jnp.maximum(slice_weights @ per_slice / jnp.maximum(slice_weights @ count, 1), 1)
+    state = replace(
+        state,
+        ratio=jnp.full_like(state.ratio, config.outlier_variance),
+        slice_scale=jnp.ones_like(state.slice_scale),
+        pool_rate=state.pool_rate * factor,
+        noise_rate=state.noise_rate * factor,
+    )
+    return update_probability(state, window, square)
 
 
 def meet(state: Contaminated, factors: Factors, window: Window) -> tuple[Contaminated, Factors]:
@@ -109,6 +145,14 @@ def weights_and_targets(state: Contaminated, window: Window, slice_weights: Arra
     scale = along_time(state.slice_scale, window.values)
     weights = along_time(slice_weights, window.values) * precision(state) * trust(state, state.probability, scale)
     return jnp.where(window.mask, weights, 0), window.values
+
+
+def birth_weights(state: Contaminated, window: Window, slice_weights: Array) -> Array:
+    """Weights for the fit of a newcomer: as above, with √φ for φ. A slice that does not fit the factors may be the one
+    that shows what is missing, so it must be heard; √φ makes its gradient as large as any other slice's, not larger."""
+    scale = along_time(jnp.sqrt(state.slice_scale), window.values)
+    weights = along_time(slice_weights, window.values) * precision(state) * trust(state, state.probability, scale)
+    return jnp.where(window.mask, weights, 0)
 
 
 def row_share(slice_weights: Array) -> Array:
@@ -168,10 +212,10 @@ def update_ratio(config: Config, state: Contaminated, slice_weights: Array, squa
 
 
 def slice_scales(state: Contaminated, mask: Array, probability: Array, square: Array) -> Array:
-    """φ_t = Σ O (1−ρ) τ̄ E r² / Σ O (1−ρ), kept within [1, κ]."""
+    """φ_t = (ν + Σ O (1−ρ) τ̄ E r²) / (ν + Σ O (1−ρ)), at most κ."""
     clean = jnp.where(mask, 1 - probability, 0)
     energy, count = over_slice(clean * precision(state) * square), over_slice(clean)
-    return jnp.clip(energy / jnp.where(count > 0, count, 1), 1, state.ratio)
+    return jnp.minimum((SLICE_PRIOR + energy) / (SLICE_PRIOR + count), state.ratio)
 
 
 def update_slice_scale(state: Contaminated, window: Window, square: Array) -> Contaminated:
@@ -230,6 +274,7 @@ def evidence(
     ) / 2
     indicator = rho * log_rate + (1 - rho) * log_other - xlogy(rho, rho) - xlogy(1 - rho, 1 - rho)
     terms = slice_weights @ over_slice(jnp.where(window.mask, likelihood + indicator, 0))
+    terms -= slice_weights @ (jnp.log(state.slice_scale) + 1 / state.slice_scale) * SLICE_PRIOR / 2
     prior_a, prior_b = rate_prior(config)
     rate_term = log_beta(state.rate_a, state.rate_b) - log_beta(prior_a, prior_b)
     rate_term += (prior_a - state.rate_a) * log_rate + (prior_b - state.rate_b) * log_other

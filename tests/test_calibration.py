@@ -1,0 +1,75 @@
+"""Error bars: how often they hold, and how far mean-field is from the true posterior."""
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow import metrics
+from undertow.datasets.synthetic import authors, drifting
+
+
+@pytest.mark.parametrize(
+    ("make", "settings"),
+    [
+        (lambda seed: drifting((20, 20), 3, slices=60, observed=0.5, drift=0.3, seed=seed), {"forgetting": 0.9}),
+        (lambda seed: authors((20, 20), 3, slices=60, observed=0.4, seed=seed), {"forgetting": 0.95}),
+        (lambda seed: drifting((8, 7, 6), 2, slices=60, observed=0.4, drift=0.3, seed=seed), {"forgetting": 0.9}),
+    ],
+)
+def test_hidden_clean_entries_lie_within_the_error_bars(make, settings):
+    covered = []
+    for seed in (11, 12):
+        data = make(seed)
+        model = ut.RobustCP(max_rank=6, window=10, **settings)
+        for t, x in enumerate(data.values):
+            result = model.update(x)
+            if t >= 20:
+                hidden = ~data.mask[t] & ~data.outlier_mask[t]
+                covered.append(metrics.coverage(data.complete[t], result.low_rank, result.std, where=hidden))
+    assert 0.93 <= np.mean(covered) <= 0.97
+
+
+def gibbs(values, mask, rng, sweeps=6000, burn=1000):
+    """Rank-one factorization y = c a + e with the same priors, sampled: λ ~ Ga(.1, .1), p(τ) ∝ 1/τ. Draws of c a."""
+    slices, rows = values.shape
+    a, c, lam, tau = rng.normal(size=rows), rng.normal(size=slices), 1.0, 1.0
+    draws, noises = [], []
+    for sweep in range(sweeps):
+        precision = lam + tau * (mask * c[:, None] ** 2).sum(0)
+        a = tau * (mask * values * c[:, None]).sum(0) / precision + rng.normal(size=rows) / np.sqrt(precision)
+        precision = lam + tau * (mask * a**2).sum(1)
+        c = tau * (mask * values * a).sum(1) / precision + rng.normal(size=slices) / np.sqrt(precision)
+        lam = rng.gamma(0.1 + (rows + slices) / 2, 1 / (0.1 + (a @ a + c @ c) / 2))
+        residual = ((mask * (values - np.outer(c, a))) ** 2).sum()
+        tau = rng.gamma(mask.sum() / 2, 2 / residual)
+        if sweep >= burn:
+            draws.append(np.outer(c, a))
+            noises.append(1 / tau)
+    return np.array(draws), np.mean(noises)
+
+
+def test_mean_field_against_a_sampler():
+    """What mean-field allows: means within a fifth of a posterior deviation, the spread of the low rank never wider than
+    sampled and at least 0.6 of it (rows are taken as independent of each other), predictive deviations within 20 % (the
+    sampler has no noise level per slice)."""
+    rng = np.random.default_rng(7)
+    slices, rows = 8, 10
+    truth = np.outer(rng.normal(size=slices), rng.normal(size=rows))
+    mask = rng.random((slices, rows)) < 0.8
+    values = truth + 0.2 * rng.normal(size=truth.shape)
+    unit = np.median(np.abs(values[0][mask[0]]))  # the sampler's priors are in the stream's unit
+    draws, noise = gibbs(values / unit, mask, rng)
+    mean, spread = draws.mean(0) * unit, draws.std(0) * unit
+    model = ut.RobustCP(
+        max_rank=1, window=slices, forgetting=1.0, noise="shared", outlier_rate=1e-9, tolerance=1e-6,
+        max_iterations=500, dtype="float64",
+    )  # fmt: skip
+    model.partial_fit(np.where(mask, values, np.nan))
+    ours = [model.smoothed(lag) for lag in range(slices)][::-1]
+    low_rank = np.stack([one.low_rank for one in ours])
+    low_rank_std = np.stack([one.low_rank_std for one in ours])
+    std = np.stack([one.std for one in ours])
+    assert np.sqrt(np.mean(((low_rank - mean) / spread) ** 2)) < 0.2
+    ratio = np.median(low_rank_std / spread)
+    assert 0.6 < ratio < 1.05
+    np.testing.assert_allclose(std, np.sqrt(spread**2 + noise * unit**2), rtol=0.2)

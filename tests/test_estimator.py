@@ -1,0 +1,155 @@
+"""RobustCP: the friendly shell."""
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.datasets.synthetic import drifting
+
+DATA = drifting((6, 5), 2, slices=14, observed=0.8, seed=4)
+SMALL = {"max_rank": 3, "window": 4}
+
+
+@pytest.fixture
+def model():
+    return ut.RobustCP(**SMALL).partial_fit(DATA.values)
+
+
+def test_update_and_partial_fit_are_the_same(model):
+    other = ut.RobustCP(**SMALL)
+    for x in DATA.values:
+        result = other.update(x)
+    np.testing.assert_array_equal(model.smoothed().low_rank, other.smoothed().low_rank)
+    np.testing.assert_allclose(model.reconstruct(), result.low_rank, rtol=1e-5, atol=1e-6)
+
+
+def test_fit_starts_anew(model):
+    again = model.fit(DATA.values[:5])
+    assert again is model
+    assert model.state.steps == 5
+
+
+def test_transform_learns_nothing(model):
+    before = model.reconstruct()
+    filled = model.transform(DATA.values[-3:])
+    assert filled.shape == (3, 6, 5)
+    assert np.isfinite(filled).all()
+    assert model.state.steps == 14
+    np.testing.assert_array_equal(model.reconstruct(), before)
+    error = np.linalg.norm(filled[-1] - DATA.low_rank[-1]) / np.linalg.norm(DATA.low_rank[-1])
+    assert error < 0.3
+
+
+def test_factors_multiply_to_the_reconstruction(model):
+    factors = model.factors
+    assert factors.temporal.shape == (4, model.smoothed().rank)
+    for lag in range(4):
+        product = np.einsum("r,ir,jr->ij", factors.temporal[-1 - lag], *factors.modes)
+        np.testing.assert_allclose(product, model.reconstruct(lag), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [lambda x: np.ma.masked_invalid(x), lambda x: x.tolist(), lambda x: x.astype(np.float64)])
+def test_the_same_answer_for_every_kind_of_array(make):
+    expected = ut.RobustCP(**SMALL).update(DATA.values[0])
+    got = ut.RobustCP(**SMALL).update(make(DATA.values[0]))
+    np.testing.assert_array_equal(got.low_rank, expected.low_rank)
+
+
+def test_labelled_arrays():
+    xarray = pytest.importorskip("xarray")
+    labelled = xarray.DataArray(DATA.values[0], dims=("from", "to"))
+    expected = ut.RobustCP(**SMALL).update(DATA.values[0])
+    np.testing.assert_array_equal(ut.RobustCP(**SMALL).update(labelled).low_rank, expected.low_rank)
+
+
+def test_parameters_can_be_read_and_set():
+    model = ut.RobustCP(max_rank=3)
+    assert model.get_params()["max_rank"] == 3
+    assert model.get_params()["window"] is None
+    assert model.set_params(window=4) is model
+    assert model.config.window == 4
+    clone = ut.RobustCP(**model.get_params())
+    assert clone.config == model.config
+    model.update(DATA.values[0])
+    with pytest.raises(ValueError, match="settings cannot change once slices have been seen"):
+        model.set_params(window=5)
+    with pytest.raises(TypeError, match="'windows' is not a setting"):
+        clone.set_params(windows=5)
+    assert clone.config.window == 4
+
+
+def test_repr_reads_like_a_call(model):
+    assert repr(ut.RobustCP("paper", max_rank=7)) == "RobustCP(preset='paper', max_rank=7)"
+    assert repr(ut.RobustCP()) == "RobustCP()"
+    assert repr(model).startswith("RobustCP(max_rank=3, window=4)  # 14 slices of 6×5, ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "message"),
+    [
+        ({"max_rank": 0}, ValueError, "max_rank must be at least 1"),
+        ({"max_rank": 2.5}, TypeError, "max_rank must be a whole number"),
+        ({"window": -3}, ValueError, "window must be at least 1"),
+        ({"window": 2**40}, ValueError, "window must be"),
+        ({"forgetting": 0.0}, ValueError, r"forgetting must lie in \(0, 1\]"),
+        ({"forgetting": 1.01}, ValueError, "forgetting"),
+        ({"forgetting": "much"}, TypeError, "forgetting must be a number"),
+        ({"outlier_rate": 0.7}, ValueError, "outlier_rate"),
+        ({"outlier_variance": 0.5}, ValueError, "outlier_variance"),
+        ({"tolerance": float("nan")}, ValueError, "tolerance"),
+        ({"max_iterations": 1}, ValueError, "max_iterations must be at least 2"),
+        ({"dtype": "float16"}, ValueError, "dtype must be one of 'float32', 'float64'"),
+        ({"noise": "none"}, ValueError, "noise must be one of"),
+        ({"preset": "best"}, ValueError, "preset must be one of 'default', 'paper', got 'best'"),
+        ({"seed": -1}, ValueError, "seed"),
+    ],
+)
+def test_silly_parameters(settings, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        ut.RobustCP(**settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("what", ["smoothed", "transform", "save", "factors"])
+def test_nothing_can_be_asked_before_the_first_slice(what, tmp_path):
+    model = ut.RobustCP()
+    with pytest.raises(ValueError, match=f"{what} needs at least one slice"):
+        {
+            "smoothed": model.smoothed,
+            "transform": lambda: model.transform(DATA.values),
+            "save": lambda: model.save(tmp_path / "model"),
+            "factors": lambda: model.factors,
+        }[what]()
+
+
+def test_a_stack_of_slices_is_asked_for():
+    with pytest.raises(ValueError, match="X must be a stack of slices"):
+        ut.RobustCP().partial_fit(np.zeros(3))
+
+
+def test_bad_input_leaves_the_model(model):
+    before = model.reconstruct()
+    with pytest.raises(ValueError, match="x must have shape"):
+        model.update(np.zeros((2, 2)))
+    np.testing.assert_array_equal(model.reconstruct(), before)
+
+
+def test_ten_thousand_slices_do_not_grow():
+    import gc
+    import resource
+
+    import jax
+
+    model = ut.RobustCP(max_rank=1, window=2, max_iterations=2)
+    values = np.random.default_rng(0).normal(size=(50, 3))
+    for x in values:
+        model.update(x)
+    gc.collect()
+    arrays, peak = len(jax.live_arrays()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(200):
+        for x in values:
+            model.update(x)
+    gc.collect()
+    assert len(jax.live_arrays()) <= arrays
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 30_000  # KiB
+    assert model.state.steps == 10_050
