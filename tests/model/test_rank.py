@@ -85,7 +85,11 @@ def test_moves_bear_what_is_there_and_nothing_else():
     assert np.linalg.norm(np.asarray(predict.low_rank(factors)) - signal) < 0.2 * np.linalg.norm(signal)
     noise = np.random.default_rng(0).normal(size=core.window.values.shape) * np.asarray(core.window.mask)
     window = replace(core.window, values=jnp.asarray(noise))
-    factors, _, changed = moves(config, window, core.factors, core.outliers, nothing)
+    settled = contaminated.init(config, (8, 7), jnp.float64)
+    for _ in range(5):
+        omega = window.slice_weights(config.forgetting)
+        settled = contaminated.update(config, settled, window, omega, window.values, nothing)
+    factors, _, changed = moves(config, window, core.factors, settled, nothing)
     assert not changed
     assert not factors.alive.any()
 

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 
@@ -54,4 +55,4 @@ class Bars:
         """Show a sentence, once."""
         if sentence not in self._said:
             self._said.add(sentence)
-            self._progress.console.print(f"[yellow]{sentence}[/]", highlight=False, soft_wrap=True)
+            self._progress.console.print(f"[yellow]{escape(sentence)}[/]", highlight=False, soft_wrap=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 _NAMES = (
@@ -40,7 +41,7 @@ def reproduce(
         raise ValueError("no figure could be made: see the sentences above")
     for figure in made:
         console.print(_table(figure))
-    console.print(f"Page: [bold]{write_gallery(out)}[/]")
+    console.print(f"Page: [bold]{escape(str(write_gallery(out)))}[/]")
 
 
 def _table(figure: dict[str, Any]) -> Table:

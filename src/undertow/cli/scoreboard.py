@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 
@@ -46,8 +47,8 @@ def scoreboard(
         board = run(plan, out, bars, fresh)
     console.print(_rows(board))
     console.print(_standings(board))
-    console.print(f"Numbers: [bold]{out / 'scoreboard.json'}[/]")
-    console.print(f"Page:    [bold]{write_page(board, out)}[/]")
+    console.print(f"Numbers: [bold]{escape(str(out / 'scoreboard.json'))}[/]")
+    console.print(f"Page:    [bold]{escape(str(write_page(board, out)))}[/]")
 
 
 def _rows(board: dict[str, Any]) -> Table:

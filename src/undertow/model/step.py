@@ -217,6 +217,8 @@ def moves(
     (factors, square), deaths = repeat(one_death, (factors, residual**2 + variance), config.max_rank)
     residual = targets - predict.low_rank(factors)
     variance = jnp.maximum(square - residual**2, 0)
+    # Updated first, so that what the outlier model gains by itself is not put down to the newcomer.
+    outliers = contaminated.update(config, outliers, window, slice_weights, residual, variance)
     brood = Brood(factors, outliers, residual, variance, bound(outliers, residual, variance))
     brood, births = repeat(one_birth, brood, MOST_BIRTHS)
     return brood.factors, brood.outliers, deaths + births > 0
