@@ -50,7 +50,9 @@ def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, de
         precision_shape=jnp.asarray(rng.uniform(1, 3, size)),
         precision_rate=jnp.asarray(rng.uniform(1, 3, size)),
     )
-    window = Window(jnp.asarray(values), jnp.asarray(mask), jnp.asarray(newest, jnp.int32), jnp.asarray(filled, jnp.int32))
+    window = Window(
+        jnp.asarray(values), jnp.asarray(mask), jnp.asarray(newest, jnp.int32), jnp.asarray(filled, jnp.int32)
+    )
     if config.outliers == "contaminated":
         outliers = Contaminated(
             probability=jnp.asarray(np.where(mask, rng.random(mask.shape), 0)),
@@ -193,7 +195,10 @@ def contaminated_evidence(config, state, window, square):
         entropy = -sum(p * np.log(p) for p in (rho, 1 - rho) if p > 0)
         total += weights[t] * (term + entropy)
     total -= sum(weights[t] * 15 * (np.log(phi) + 1 / phi) for t, phi in enumerate(s["slice_scale"]))
-    a0, b0 = config.outlier_rate * config.outlier_rate_strength, (1 - config.outlier_rate) * config.outlier_rate_strength
+    a0, b0 = (
+        config.outlier_rate * config.outlier_rate_strength,
+        (1 - config.outlier_rate) * config.outlier_rate_strength,
+    )
     total -= betaln(a0, b0) - betaln(s["rate_a"], s["rate_b"])
     total -= (s["rate_a"] - a0) * (digamma(s["rate_a"]) - both) + (s["rate_b"] - b0) * (digamma(s["rate_b"]) - both)
     for i in entries(s["noise_shape"]):

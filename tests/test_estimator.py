@@ -48,7 +48,9 @@ def test_factors_multiply_to_the_reconstruction(model):
         np.testing.assert_allclose(product, model.reconstruct(lag), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("make", [lambda x: np.ma.masked_invalid(x), lambda x: x.tolist(), lambda x: x.astype(np.float64)])
+@pytest.mark.parametrize(
+    "make", [lambda x: np.ma.masked_invalid(x), lambda x: x.tolist(), lambda x: x.astype(np.float64)]
+)
 def test_the_same_answer_for_every_kind_of_array(make):
     expected = ut.RobustCP(**SMALL).update(DATA.values[0])
     got = ut.RobustCP(**SMALL).update(make(DATA.values[0]))

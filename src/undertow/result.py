@@ -16,7 +16,7 @@ _ADVICE = {
     Trouble.NOT_CONVERGED: "the sweeps ended at max_iterations before the slice stood still: raise it if this goes on",
     Trouble.RANK_FULL: "all max_rank components are in use: raise max_rank if the error matters more than the time",
     Trouble.RANK_ZERO: "no structure was found above the noise: wait for more slices, or lengthen the window",
-    Trouble.MANY_OUTLIERS: "most of this slice does not fit the factors: the scene may have changed, or the slice is bad",
+    Trouble.MANY_OUTLIERS: "most of this slice does not fit the factors: the scene has changed, or the slice is bad",
     Trouble.NO_NOISE: "the data are fitted to the last digit: the error bars are at their least, not to be trusted",
     Trouble.SINGULAR: "some rows could not be solved and kept their last values: use dtype='float64'",
     Trouble.OUT_OF_RANGE: "some values are a billion times the stream's usual size and were left out as outliers: "
@@ -60,9 +60,9 @@ class Estimate:
     low_rank: Floats
     """Mean of every entry's low-rank part, missing entries included."""
     std: Floats
-    """Predictive standard deviation: about 95 % of new, uncorrupted observations fall within ±1.96 std of `low_rank`."""
+    """Predictive standard deviation: about 95 % of new, clean observations fall within ±1.96 std of `low_rank`."""
     low_rank_std: Floats
-    """Standard deviation of the low-rank part alone. Mean-field is overconfident here: it covers the truth less often."""
+    """Standard deviation of the low-rank part alone. Mean-field is overconfident here: it covers the truth too rarely."""
     outliers: Floats
     """Expected value of the outlier in every entry; 0 where nothing was observed."""
     outlier_probability: Floats

@@ -38,7 +38,9 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], State]:
     """Read what `save` wrote, or say why not."""
     header, arrays = read(path)
     if header.get("kind") != "RobustCP":
-        raise CheckpointError(f"checkpoint {os.fspath(path)} holds {header.get('kind')!r}, not a model: name another file.")
+        raise CheckpointError(
+            f"checkpoint {os.fspath(path)} holds {header.get('kind')!r}, not a model: name another file."
+        )
     if header.get("state_version") != STATE_VERSION:
         raise CheckpointError(
             f"checkpoint {os.fspath(path)} has state version {header.get('state_version')!r}, this Undertow reads "

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import dense
 import jax
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from undertow.model import predict, rank
 from undertow.model.factors import update_axes
 from undertow.model.outliers import contaminated, gaussian_gamma
+
 
 def coordinate_steps(model, config, shape):
     """Every coordinate update as a function of the state, by name."""
@@ -64,7 +66,9 @@ def coordinate_steps(model, config, shape):
 def trajectory(preset, case):
     """Compiled once per case: four rounds over all coordinates, the bound after each step."""
     shape, size, length = dense.PALETTE[case]
-    config, _ = dense.random_core(shape, size, length, preset, seed=0, **({"tau": "window"} if preset == "paper" else {}))
+    config, _ = dense.random_core(
+        shape, size, length, preset, seed=0, **({"tau": "window"} if preset == "paper" else {})
+    )
     model = MODELS[preset]
     steps = coordinate_steps(model, config, shape)
 
@@ -93,7 +97,7 @@ def test_no_update_lowers_the_bound(preset, case, seed, observed, short):
         run, names = trajectory(preset, case)
         # The first round brings every q to the form its own update gives it; from there on the bound must not fall.
         bounds = [float(value) for value in run(core)][len(names) - 1 :]
-    for place, (before, after) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for place, (before, after) in enumerate(pairwise(bounds)):
         name = names[(place + 1) % len(names)]
         assert after >= before - 1e-9 * (1 + abs(before)), f"{name} lowers the bound from {before} to {after}"
 

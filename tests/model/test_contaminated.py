@@ -26,7 +26,9 @@ def test_weights_are_the_trusted_part_of_the_precision(shape, size, length):
     for index in dense.entries(weights):
         t, i, rho = index[0], index[1:], s["probability"][index]
         tau = s["noise_shape"][i] / s["noise_rate"][i]
-        expected = omega[t] * tau * ((1 - rho) / s["slice_scale"][t] + rho / s["ratio"]) if core.window.mask[index] else 0
+        expected = (
+            omega[t] * tau * ((1 - rho) / s["slice_scale"][t] + rho / s["ratio"]) if core.window.mask[index] else 0
+        )
         np.testing.assert_allclose(weights[index], expected, rtol=1e-10)
     np.testing.assert_array_equal(targets, core.window.values)
 

@@ -22,7 +22,9 @@ def test_each_axis_is_updated_as_the_definition_says(shape, size, length):
     for axis in range(len(shape) + 1):
         expected = dense.updated_rows(core.factors, weights, targets, share if axis == 0 else np.ones(99), axis)
         for over in set(range(len(shape) + 1)) - {axis}:
-            updated, failed = update_axes(core.factors, jnp.asarray(weights), jnp.asarray(targets), jnp.asarray(share), [axis], over)
+            updated, failed = update_axes(
+                core.factors, jnp.asarray(weights), jnp.asarray(targets), jnp.asarray(share), [axis], over
+            )
             np.testing.assert_allclose(dense.means_of(updated)[axis], expected[0], rtol=1e-10, atol=1e-12)
             np.testing.assert_allclose(dense.covariances_of(updated)[axis], expected[1], rtol=1e-10, atol=1e-12)
             assert failed == 0

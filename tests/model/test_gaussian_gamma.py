@@ -15,7 +15,14 @@ def setting(shape, size, length, **settings):
     rng = np.random.default_rng(6)
     residual, spread = rng.normal(size=core.window.values.shape), rng.uniform(0, 1, core.window.values.shape)
     omega = dense.slice_weights(config, core.window)
-    return config, core, residual, spread, omega, {name: np.asarray(value) for name, value in vars(core.outliers).items()}
+    return (
+        config,
+        core,
+        residual,
+        spread,
+        omega,
+        {name: np.asarray(value) for name, value in vars(core.outliers).items()},
+    )
 
 
 @CASES

@@ -44,7 +44,9 @@ def test_a_pooled_rate_never_lowers_the_evidence(seed, alpha, start):
         rng = np.random.default_rng(seed)
         counts = rng.uniform(0, 20, 30) * (rng.random(30) < 0.7)  # very uneven: this is where the quick step can fail
         sums = counts * rng.gamma(0.5, 2.0, 30) * 10.0 ** rng.integers(-3, 3, 30)
-        new = noise.pooled_rate(jnp.asarray(alpha), jnp.asarray(start), jnp.asarray(counts), jnp.asarray(sums), jnp.asarray(1e-9))
+        new = noise.pooled_rate(
+            jnp.asarray(alpha), jnp.asarray(start), jnp.asarray(counts), jnp.asarray(sums), jnp.asarray(1e-9)
+        )
         before, after = (integrated(alpha, float(rate), counts, sums) for rate in (start, new))
     assert after >= before - 1e-9 * max(1.0, abs(before))
 

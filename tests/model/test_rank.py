@@ -25,7 +25,9 @@ def test_precisions(shape, size, length):
     c0 = d0 = config.precision_prior
     for r in range(size):
         rate = d0
-        for axis, (mean, spread) in enumerate(zip(dense.means_of(core.factors), dense.covariances_of(core.factors), strict=True)):
+        for axis, (mean, spread) in enumerate(
+            zip(dense.means_of(core.factors), dense.covariances_of(core.factors), strict=True)
+        ):
             weight = share if axis == 0 else np.ones(mean.shape[0])
             rate += 0.5 * sum(weight[i] * (mean[i, r] ** 2 + spread[i, r, r]) for i in range(mean.shape[0]))
         np.testing.assert_allclose(new.precision_rate[r], rate, rtol=1e-10)
@@ -67,7 +69,9 @@ def test_a_newcomer_adds_what_it_says_and_finds_what_is_there(shape, length):
     spread = newcomer.square() - newcomer.low_rank() ** 2
     np.testing.assert_allclose(predict.variance(factors), spread, rtol=1e-6, atol=1e-9)
     omega = core.window.slice_weights(config.forgetting)
-    change = rank.evidence(factors, omega, config.precision_prior) - rank.evidence(core.factors, omega, config.precision_prior)
+    change = rank.evidence(factors, omega, config.precision_prior) - rank.evidence(
+        core.factors, omega, config.precision_prior
+    )
     np.testing.assert_allclose(newcomer.evidence, change, rtol=1e-8)
     assert bound(contaminated, config, replace(core, factors=factors)) > bound(contaminated, config, core)
     found = np.asarray(predict.low_rank(factors))

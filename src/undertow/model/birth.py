@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from undertow.model.factors import all_covariances, all_means, collect, contract, plan, with_axis
@@ -100,15 +101,13 @@ def outer_product(columns: Columns) -> Array:
     return product
 
 
-def rank_one(
-    weights: Array, residual: Array, energy: Array, count: Array, row_share: Array, prior: float
-) -> Newcomer:
+def rank_one(weights: Array, residual: Array, energy: Array, count: Array, row_share: Array, prior: float) -> Newcomer:
     """Variational rank-one fit to the residual. `energy` is Σ w E r², `count` is Σ ω O."""
     weighted = weights * residual
     means = leading_directions(weighted)
     shares = [row_share, *(jnp.ones_like(mean) for mean in means[1:])]
     counts = [share.sum() for share in shares]
-    shape = prior + sum(counts) / 2
+    shape = prior + jnp.stack(counts).sum() / 2
 
     def solve(axis: int, means: Columns, variances: Columns, precision: Array, factor: Array) -> tuple[Array, Array]:
         gram, projection = statistics(weights, weighted, means, variances, axis)
@@ -119,7 +118,7 @@ def rank_one(
 
     def rate_of(means: Columns, variances: Columns) -> Array:
         energy = [share @ (mean**2 + spread) for share, mean, spread in zip(shares, means, variances, strict=True)]
-        return prior + sum(energy) / 2
+        return prior + jnp.stack(energy).sum() / 2
 
     def energy_left(means: Columns, variances: Columns) -> Array:
         gram, projection = statistics(weights, weighted, means, variances, 0)
@@ -136,12 +135,17 @@ def rank_one(
 
     # Least squares for the temporal row, then the same typical size on every axis: that is where the prior wants it.
     variances = [jnp.zeros_like(mean) for mean in means]
-    nearly_nothing = jnp.asarray(jnp.finfo(weights.dtype).tiny, weights.dtype)
+    nearly_nothing = jnp.asarray(float(np.finfo(weights.dtype).tiny), weights.dtype)
     one = jnp.ones((), weights.dtype)
     means[0], _ = solve(0, means, variances, nearly_nothing, one)
-    size = jnp.stack([jnp.sqrt(share @ mean**2 / count) for share, mean, count in zip(shares, means, counts, strict=True)])
+    size = jnp.stack(
+        [jnp.sqrt(share @ mean**2 / count) for share, mean, count in zip(shares, means, counts, strict=True)]
+    )
     common = jnp.prod(size ** (1 / len(means)))
-    means = [mean * factor for mean, factor in zip(means, jnp.where(size > 0, common / jnp.where(size > 0, size, 1), 0), strict=True)]
+    means = [
+        mean * factor
+        for mean, factor in zip(means, jnp.where(size > 0, common / jnp.where(size > 0, size, 1), 0), strict=True)
+    ]
     start = (means, variances, rate_of(means, variances), one)
     means, variances, rate, _ = lax.fori_loop(0, SWEEPS, turn, start)
     evidence = -gamma_gap(shape, rate, prior, prior)

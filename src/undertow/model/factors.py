@@ -5,7 +5,7 @@ Axes of the window are numbered as in its arrays: 0 is time, n + 1 is mode n. Ev
     V_i = (Λ + G_i / p_i)⁻¹,   ā_i = V_i g_i / p_i,
     G_i = Σ w ⊛_{k≠axis} B⁽ᵏ⁾,   g_i = Σ w y ⊛_{k≠axis} ā⁽ᵏ⁾     (sums over entries whose index on `axis` is i)
 
-with w the weights and y the targets of the outlier model and B = āāᵀ + V (paper: eqs. updatevar to updatetimevariance2).
+with w the weights and y the targets of the outlier model, B = āāᵀ + V (paper: eqs. updatevar to updatetimevariance2).
 p_i is 1 for mode factors; for a temporal row it is how much the row's own prior counts in the objective: ω_t in the
 default model, 1 in the paper's. Rows with p_i = 0 (slots not written yet) get mean and covariance 0.
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.scipy.linalg import solve_triangular
 
@@ -58,14 +59,16 @@ def plan(shape: tuple[int, ...]) -> tuple[int, int]:
     return biggest, second
 
 
-def solve_rows(gram: Array, projection: Array, precision: Array, alive: Array, share: Array) -> tuple[Array, Array, Array]:
+def solve_rows(
+    gram: Array, projection: Array, precision: Array, alive: Array, share: Array
+) -> tuple[Array, Array, Array]:
     """Means, covariances and "the system was solvable" of all rows at once; O(rows · R³).
 
     The matrices are scaled to unit diagonal before the Cholesky factorization, with a little added to it: float32
     fails silently on ill-conditioned ones otherwise.
     """
     size = precision.shape[0]
-    tiny = jnp.finfo(gram.dtype).eps
+    tiny = float(np.finfo(gram.dtype).eps)
     both = alive[:, None] & alive[None, :]
     used = share > 0
     inverse_share = jnp.where(used, 1 / jnp.where(used, share, 1), 0)
@@ -124,7 +127,7 @@ def with_row(factors: Factors, slot: Array, mean: Array, covariance: Array) -> F
 def update_axes(
     factors: Factors, weights: Array, targets: Array, share: Array, updated: list[int], over: int
 ) -> tuple[Factors, Array]:
-    """Coordinate updates of axes in turn that share the contraction over axis `over`. Returns how many rows failed too."""
+    """Coordinate updates of axes in turn that share the contraction over `over`. Returns how many rows failed too."""
     means, covariances = all_means(factors), all_covariances(factors)
     axes = [axis for axis in range(weights.ndim) if axis != over]
     gram_part = contract(weights, second_moment(means[over], covariances[over]), over)

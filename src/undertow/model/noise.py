@@ -15,6 +15,7 @@ noise level for all entries, is the common case. So b is found with τ integrate
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.scipy.special import digamma
 
@@ -26,7 +27,7 @@ POOL_SMALLEST = 1.5
 
 def noise_floor(dtype: jnp.dtype) -> Array:
     """Least noise variance, in units of the stream: below it lies the rounding of the arithmetic."""
-    return jnp.asarray(jnp.finfo(dtype).eps, dtype) ** 1.5
+    return jnp.asarray(float(np.finfo(dtype).eps), dtype) ** 1.5
 
 
 def pooled_rate(pool_shape: Array, rate: Array, counts: Array, sums: Array, floor: Array) -> Array:
@@ -60,7 +61,7 @@ def pool_evidence(pool_shape: Array, rate: Array, counts: Array, sums: Array) ->
     return (terms + gamma_ratio(pool_shape, half)).sum()
 
 
-def gamma_ratio(base: Array, step: Array) -> Array:
+def gamma_ratio(base: Array | float, step: Array) -> Array:
     """ln Γ(base + step) − ln Γ(base) − step·ln base, accurate for large base in float32.
 
     Stirling's series after a shift by 8, so that no two large logarithms are subtracted.
@@ -70,7 +71,9 @@ def gamma_ratio(base: Array, step: Array) -> Array:
     for offset in range(shift):
         product = product * (1 + step / (base + offset))
     low, high = base + shift, base + shift + step
-    series = sum((high**-power - low**-power) / divisor for power, divisor in ((1, 12), (3, -360), (5, 1260), (7, -1680)))
+    series = sum(
+        (high**-power - low**-power) / divisor for power, divisor in ((1, 12), (3, -360), (5, 1260), (7, -1680))
+    )
     main = (high - 0.5) * jnp.log1p(step / low) - step + step * jnp.log1p(shift / base)
     return main + series - jnp.log(product)
 
@@ -80,7 +83,7 @@ def expected_log(shape: Array, rate: Array) -> Array:
     return digamma(shape) - jnp.log(rate)
 
 
-def gamma_gap(shape: Array, rate: Array, prior_shape: Array, prior_rate: Array) -> Array:
+def gamma_gap(shape: Array, rate: Array, prior_shape: Array | float, prior_rate: Array | float) -> Array:
     """KL(Ga(shape, rate) ‖ Ga(prior_shape, prior_rate)), without subtracting large log-Gammas (shape ≥ prior_shape)."""
     step = shape - prior_shape
     logs = step * (digamma(shape) - jnp.log(prior_shape)) - gamma_ratio(prior_shape, step)

@@ -39,7 +39,8 @@ def variance(factors: Factors) -> Array:
             square, varied = own_square, own_spread
         else:
             square, varied = square * own_square, varied * (own_square + own_spread) + square * own_spread
-    assert square is not None and varied is not None
+    assert square is not None
+    assert varied is not None
     twice = multiplicity(means[0].shape[1]).astype(square.dtype)
     left = jnp.concatenate([varied * twice, square * twice], axis=-1)
     right = jnp.concatenate([squares[biggest] + spreads[biggest], spreads[biggest]], axis=-1)

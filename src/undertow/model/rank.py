@@ -33,8 +33,8 @@ def update_precision(factors: Factors, row_share: Array, prior: float) -> Factor
 
     `prior` is c0 = d0, here and below.
     """
-    shape: Array | float = prior
-    rate: Array | float = prior
+    shape = jnp.asarray(prior, row_share.dtype)
+    rate = jnp.full_like(factors.precision_rate, prior)
     rows = zip(axis_shares(factors, row_share), all_means(factors), all_covariances(factors), strict=True)
     for share, mean, covariance in rows:
         shape = shape + share.sum() / 2
@@ -51,7 +51,8 @@ def rows_evidence(mean: Array, covariance: Array, share: Array, factors: Factors
     squares = mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)
     log_precision = expected_log(factors.precision_shape, factors.precision_rate)
     per_component = jnp.where(alive, log_precision + 1 - factors.precision * squares, 0)
-    return (share * (per_component.sum(axis=-1) + log_determinant)).sum() / 2
+    total: Array = (share * (per_component.sum(axis=-1) + log_determinant)).sum() / 2
+    return total
 
 
 def evidence(factors: Factors, row_share: Array, prior: float) -> Array:
@@ -80,7 +81,7 @@ def without(factors: Factors, component: Array) -> Factors:
 def death(
     factors: Factors, square: Array, weights: Array, targets: Array, row_share: Array, prior: float
 ) -> tuple[Factors, Array, Array]:
-    """Let the smallest component die if the evidence gains by it. Returns E r² of the window too, and whether it did."""
+    """Let the smallest component die if the evidence gains by it. Returns the new E r² too, and whether it did."""
     smaller = without(factors, jnp.argmin(jnp.where(factors.alive, sizes(factors), jnp.inf)))
     square_smaller = (targets - predict.low_rank(smaller)) ** 2 + predict.variance(smaller)
     both = jax.tree.map(lambda one, other: jnp.stack([one, other]), smaller, factors)

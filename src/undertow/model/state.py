@@ -74,7 +74,7 @@ class Contaminated:
     ratio: Array
     """κ: variance of an outlier over that of the noise."""
     slice_scale: Array
-    """φ (W,): noise variance of a slice over the usual, around 1, at most κ; large where a slice does not fit the factors."""
+    """φ (W,): noise variance of a slice over the usual, at most κ; large where a slice does not fit the factors."""
     pool_shape: Array
     """α: τ_i ~ Ga(α, b). Large: one noise level for all entries."""
     pool_rate: Array

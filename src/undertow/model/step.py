@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.tree_util import register_dataclass
 
@@ -137,7 +138,7 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
         outliers = model.update(config, progress.outliers, window, slice_weights, residual, variance)
         newest = window.values[window.newest] - residual[window.newest]
         # Moves below the rounding of the arithmetic say nothing, however small the noise.
-        resolution = 30 * jnp.finfo(newest.dtype).eps * jnp.sqrt((newest**2).mean())
+        resolution = 30 * float(np.finfo(newest.dtype).eps) * jnp.sqrt((newest**2).mean())
         least = jnp.maximum(config.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
         moving = jnp.sqrt(((newest - progress.newest) ** 2).mean()) > least
         # Large noise hides moves: as long as it falls, nothing has settled.
@@ -157,7 +158,15 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
             )
             rounds = rounds + changed
         return Progress(
-            factors, outliers, residual, variance, newest, moving | changed, iterations, rounds, progress.failed + failed
+            factors,
+            outliers,
+            residual,
+            variance,
+            newest,
+            moving | changed,
+            iterations,
+            rounds,
+            progress.failed + failed,
         )
 
     zero = jnp.asarray(0, jnp.int32)
@@ -172,7 +181,9 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
         rounds=zero,
         failed=zero,
     )
-    end = lax.while_loop(lambda progress: progress.moving & (progress.iterations < config.max_iterations), one_sweep, start)
+    end = lax.while_loop(
+        lambda progress: progress.moving & (progress.iterations < config.max_iterations), one_sweep, start
+    )
     outliers = model.finish(config, end.outliers, window, slice_weights, end.residual, end.variance)
     core = Core(window, end.factors, outliers)
     evidence = rank.evidence(core.factors, row_share, config.precision_prior)
@@ -208,7 +219,7 @@ def moves(
         residual, variance = carry.residual - share, carry.variance + jnp.maximum(newcomer.square() - share**2, 0)
         outliers = contaminated.update(config, carry.outliers, window, slice_weights, residual, variance)
         evidence = bound(outliers, residual, variance) + newcomer.evidence
-        margin = 10 * jnp.finfo(evidence.dtype).eps * jnp.abs(evidence)  # what single precision cannot tell
+        margin = 10 * float(np.finfo(evidence.dtype).eps) * jnp.abs(evidence)  # what single precision cannot tell
         gains = (evidence > carry.evidence + margin) & ~carry.factors.alive.all()
         grown = Brood(born(carry.factors, newcomer), outliers, residual, variance, evidence - newcomer.evidence)
         return rank.choose(gains, grown, carry), gains

@@ -39,4 +39,5 @@ def leading_columns(unfolded: Array, most: int) -> Array:
     gram = jnp.matmul(matrix, matrix.T, precision=lax.Precision.HIGHEST)
     values, vectors = jnp.linalg.eigh(gram)
     values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
-    return vectors * jnp.maximum(values, 0) ** 0.25
+    columns: Array = vectors * jnp.maximum(values, 0) ** 0.25
+    return columns

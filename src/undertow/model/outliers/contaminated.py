@@ -128,7 +128,8 @@ def fit_row(state: Contaminated, factors: Factors, values: Array, mask: Array) -
     def turn(_: int, carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
         row, probability, scale = carry
         weights = jnp.where(mask, precision(state) * trust(state, probability, scale), 0)
-        row, _ = update_axes(row, weights, values, share, [0], biggest)
+        row, unsolved = update_axes(row, weights, values, share, [0], biggest)
+        del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
         square = (values - predict.low_rank(row)) ** 2 + predict.variance(row)
         scale = slice_scales(state, mask, probability, square)
         probability = outlier_probability(state, mask, square, scale)

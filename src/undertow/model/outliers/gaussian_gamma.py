@@ -55,7 +55,8 @@ def meet(state: GaussianGamma, factors: Factors, window: Window) -> tuple[Gaussi
 
     def turn(_: int, carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
         row, sparse, gamma = carry
-        row, _ = update_axes(row, weights, values - sparse, share, [0], biggest)
+        row, unsolved = update_axes(row, weights, values - sparse, share, [0], biggest)
+        del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
         spread = 1 / (gamma + tau)
         sparse = jnp.where(mask, spread * tau * (values - predict.low_rank(row)), 0)
         return row, sparse, (PRIOR + 0.5) / (PRIOR + (sparse**2 + spread) / 2)
@@ -118,7 +119,7 @@ def squares(state: GaussianGamma, window: Window, residual: Array, variance: Arr
 def update_noise(
     config: Config, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> GaussianGamma:
-    """q(τ) = Ga(a0 + ½ Σ|Ω_t|, b0 + ½ Σ ω_t E‖·‖²): over the window (exact) or the newest slice (as the authors ran it)."""
+    """q(τ) = Ga(a0 + ½ Σ|Ω_t|, b0 + ½ Σ ω_t E‖·‖²): over the window (exact) or the newest slice (as published)."""
     sums = over_slice(squares(state, window, residual, variance))
     counts = over_slice(window.mask.astype(sums.dtype))
     if config.tau == "slice":
