@@ -9,7 +9,10 @@ from typing import Any
 from undertow.experiments.ranking import Board, Column, columns, distance, score, winner
 
 _STOPS = ((22, 112, 101), (130, 184, 141), (243, 233, 189), (232, 165, 110), (196, 78, 58))
-_FARTHEST = 4.0  # times the best: the red end
+_FARTHEST = 10.0  # times the best: the red end
+
+
+_DECIDES = {"hidden_error": "hidden", "all_error": "all entries", "prediction_error": "next slice"}
 
 
 def heat_map(board: Board, figure: str | None) -> str:
@@ -25,16 +28,16 @@ def heat_map(board: Board, figure: str | None) -> str:
         cells = "".join(_cell(board, row, column, shown, best) for column in everyone)
         first = ' class="first"' if row["stream"] != last else ""
         last = row["stream"]
-        lines.append(f"<tr{first}>{_heading(board, row, shown, figure is None, bool(first))}{cells}</tr>")
+        lines.append(f"<tr{first}>{_heading(row, shown, figure is None, bool(first))}{cells}</tr>")
     corner = "<th></th>" * (3 if figure is None else 2)
     return f'<div class="scroll"><table class="heat"><tr>{corner}{heads}</tr>{"".join(lines)}</table></div>'
 
 
-def _heading(board: Board, row: dict[str, Any], shown: str, decides: bool, first: bool) -> str:
+def _heading(row: dict[str, Any], shown: str, decides: bool, first: bool) -> str:
     """The stream, once, then condition and deciding figure."""
     sizes = f" <span>{'×'.join(map(str, row['shape']))}</span>" if row["shape"] else ""
     stream = f"{escape(row['title'])}{sizes}" if first else ""
-    by = f'<td class="row"><span>{escape(board["figures"][shown]["title"])}</span></td>' if decides else ""
+    by = f'<td class="row"><span>{escape(_DECIDES.get(shown, shown))}</span></td>' if decides else ""
     return f'<td class="row">{stream}</td><td class="row">{escape(row["condition"])}</td>{by}'
 
 

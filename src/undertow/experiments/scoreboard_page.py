@@ -122,14 +122,14 @@ def _boards(board: Board) -> str:
     return (
         "<h2>Every row</h2><p class='lead'>★ marks the winner of a row; the colour says how far the others are behind. "
         "The row names the figure that decides it.</p>"
-        f'<section><div class="switch">{"".join(buttons)}</div>{"".join(tables)}</section>'
+        f'<section class="wide"><div class="switch">{"".join(buttons)}</div>{"".join(tables)}</section>'
     )
 
 
 def _key(better: str) -> str:
     if better == "none":
         return ""
-    far = "4 times the best, or worse" if better == "low" else "30 % behind, or worse"
+    far = "ten times the best, or worse" if better == "low" else "30 % behind, or worse"
     return f'<div class="key">best <i></i> {far}</div>'
 
 
