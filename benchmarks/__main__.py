@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: accuracy on the published kind of streams, Undertow, its paper preset and the naive methods.
+"""``python -m benchmarks``: accuracy on synthetic streams: Undertow, its paper preset and the naive methods.
 
 Mean over seeds of the median over slices 20.. of ‖L − L_true‖ / ‖L_true‖; F1 of outliers at probability > ½.
 """
@@ -100,7 +100,7 @@ def follow_undertow(row: Row, stream: SyntheticStream, preset: str) -> dict[str,
 def follow_naive(stream: SyntheticStream, name: str) -> dict[str, float]:
     """Error of a naive method."""
     method = baselines.METHODS[name]
-    state = method.init(method.config(), stream.shape)
+    state = method.init(method.configure(), stream.shape)
     estimates = []
     for x, mask in zip(stream.values, stream.mask, strict=True):
         state, result = method.step(state, x, mask)

@@ -50,8 +50,9 @@ def gibbs(values, mask, rng, sweeps=6000, burn=1000):
 
 def test_mean_field_against_a_sampler():
     """What mean-field allows: means within a fifth of a posterior deviation; the spread of the low rank never wider
-    than sampled, and at least 0.6 of it (rows count as independent of each other); predictive deviations within 20 % (the
-    sampler has no noise level per slice)."""
+    than sampled, and at least 0.6 of it (rows count as independent); predictive deviations within 20 % (the sampler
+    has no noise level per slice).
+    """
     rng = np.random.default_rng(7)
     slices, rows = 8, 10
     truth = np.outer(rng.normal(size=slices), rng.normal(size=rows))

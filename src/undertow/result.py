@@ -62,7 +62,7 @@ class Estimate:
     std: Floats
     """Predictive standard deviation: about 95 % of new, clean observations fall within ±1.96 std of `low_rank`."""
     low_rank_std: Floats
-    """Standard deviation of the low-rank part alone. Mean-field is overconfident here: it covers the truth too rarely."""
+    """Standard deviation of the low-rank part alone. Mean-field makes it too small."""
     outliers: Floats
     """Expected value of the outlier in every entry; 0 where nothing was observed."""
     outlier_probability: Floats
