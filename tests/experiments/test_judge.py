@@ -65,9 +65,13 @@ def test_foreground_is_what_differs_from_the_background(recorded):
     case = dataclasses.replace(
         from_recording(recorded, Condition(1.0), seed=0, burn_in=1), foreground_frames=(4,), foreground=people
     )
-    background = recorded.copy()
-    background[4][people[0]] -= 1
-    assert judged(case, track_of(case, background))["foreground_f"] == 1
+    score = np.full(recorded.shape, 0.1)
+    score[4][people[0]] = 0.3
+    assert judged(case, track_of(case, recorded, score=score))["foreground_f"] == 1
+    assert judged(case, track_of(case, recorded, score=score, probability=score))["foreground_f"] == 0
+    assert judged(case, track_of(case, recorded))["foreground_f"] is None
+    nobody = dataclasses.replace(case, foreground=np.zeros_like(people))
+    assert judged(nobody, track_of(case, recorded, score=score))["foreground_f"] is None
 
 
 def test_pictures_and_numbers_that_json_can_hold(recorded):

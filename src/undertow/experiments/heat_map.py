@@ -17,7 +17,7 @@ _DECIDES = {"hidden_error": "hidden", "all_error": "all entries", "prediction_er
 
 def heat_map(board: Board, figure: str | None) -> str:
     """The table of one figure; None for the error by which every row is judged."""
-    everyone = columns(board)
+    everyone = [column for column in columns(board) if any(score(row, column, "speed") for row in board["rows"])]
     heads = "".join(f'<th class="name {column.family}"><div>{escape(column.title)}</div></th>' for column in everyone)
     lines, last = [], None
     for row in board["rows"]:

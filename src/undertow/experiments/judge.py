@@ -122,10 +122,14 @@ def _foreground(case: Case, track: Track) -> Scores:
     frames = list(case.foreground_frames)
     where = case.shown[frames]
     actual = case.foreground[where]
+    if not actual.any():
+        return {"foreground_f": None}
     if track.probability is not None:
         return {"foreground_f": metrics.f1(track.probability[frames][where] > 0.5, actual)}
-    residual = np.abs(case.values[frames] - track.low_rank[frames])[where]
-    return {"foreground_f": best_f1(residual, actual) if np.isfinite(residual).all() else None}
+    if track.score is None:
+        return {"foreground_f": None}
+    score = track.score[frames][where]
+    return {"foreground_f": best_f1(score, actual) if np.isfinite(score).all() else None}
 
 
 def _pictures(case: Case, track: Track) -> Scores:

@@ -238,7 +238,7 @@ _ALL = (
         _film(lobby.load),
         (_FULL, _HALF),
         full=Size(slices=330, burn_in=20, stride=2),
-        quick=Size(slices=60, burn_in=20, stride=2, crop=40),
+        quick=Size(slices=60, burn_in=20, stride=3),
         recorded=True,
     ),
     Stream(
