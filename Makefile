@@ -37,7 +37,7 @@ soak: $(STAMP) ## the long tests
 	$(TEST_ENV) $(RUN) pytest -m soak
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache undertow-demo
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache undertow-demo undertow-reproduce undertow-scoreboard
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt

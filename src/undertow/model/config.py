@@ -14,7 +14,7 @@ Dtype = Literal["float32", "float64"]
 
 @dataclass(frozen=True)
 class Config:
-    """Settings of one model. Hashable: compiled programs are cached by it."""
+    """Settings of one model. Programs are compiled once per shape and per choice of what is not a plain number."""
 
     max_rank: int = 15
     """R, the most components that can live at once; the rank itself is found from the data."""
@@ -48,6 +48,18 @@ class Config:
     seed: int = 0
     """Used by `start="svd"` only, where the window has fewer directions than components."""
 
+    def split(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Numbers, which compiled programs take as arguments, and the rest, which decides what is compiled."""
+        return tuple(getattr(self, name) for name in NUMBERS), tuple(getattr(self, name) for name in STRUCTURE)
+
+    @classmethod
+    def join(cls, structure: tuple[Any, ...], numbers: tuple[Any, ...]) -> Config:
+        """Undo `split`, unchecked: inside a compiled program the numbers are not known yet."""
+        config = object.__new__(cls)
+        for name, value in zip((*STRUCTURE, *NUMBERS), (*structure, *numbers), strict=True):
+            object.__setattr__(config, name, value)
+        return config
+
     def __post_init__(self) -> None:
         for name, low in (("max_rank", 1), ("window", 1), ("max_iterations", 2), ("seed", 0)):
             _require_integer(name, getattr(self, name), low)
@@ -62,6 +74,18 @@ class Config:
             if choices and getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {getattr(self, name)!r}.")
 
+
+NUMBERS = (
+    "forgetting",
+    "outlier_rate",
+    "outlier_rate_strength",
+    "outlier_variance",
+    "precision_prior",
+    "max_iterations",
+    "tolerance",
+)
+"""Settings that can change without compiling anew."""
+STRUCTURE = tuple(field.name for field in fields(Config) if field.name not in NUMBERS)
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},

@@ -7,14 +7,13 @@ unknowns until the newest slice stands still, let superfluous components die and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.tree_util import register_dataclass
+from jax.tree_util import register_dataclass, register_pytree_node
 
 from undertow.model import predict, rank
 from undertow.model.birth import born, rank_one
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Carry = TypeVar("Carry")
+
+register_pytree_node(Config, Config.split, Config.join)
 
 OUTLIER_MODELS = {"contaminated": contaminated, "gaussian_gamma": gaussian_gamma}
 COOLING = 0.05
@@ -119,7 +120,7 @@ def init_core(config: Config, shape: tuple[int, ...]) -> Core:
     return Core(window, factors, OUTLIER_MODELS[config.outliers].init(config, shape, dtype))
 
 
-@partial(jax.jit, static_argnames="config")
+@jax.jit
 def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Core, Report]:
     """One slice: values (0 where unobserved) and mask in, the new state and the report out."""
     model = OUTLIER_MODELS[config.outliers]
@@ -235,7 +236,7 @@ def moves(
     return brood.factors, brood.outliers, deaths + births > 0
 
 
-@partial(jax.jit, static_argnames="config")
+@jax.jit
 def smooth(core: Core, lag: Array, config: Config) -> Report:
     """What is known now about the slice `lag` steps before the newest."""
     slot = jnp.mod(core.window.newest - lag, config.window)
@@ -243,7 +244,7 @@ def smooth(core: Core, lag: Array, config: Config) -> Report:
     return tell(config, core, slot, core.window.values[slot] - predict.low_rank(row)[0], predict.variance(row)[0])
 
 
-@partial(jax.jit, static_argnames="config")
+@jax.jit
 def project(core: Core, values: Array, mask: Array, config: Config) -> Report:
     """The report of a slice met with the factors held fixed: nothing is learned from it."""
     model = OUTLIER_MODELS[config.outliers]
