@@ -30,7 +30,7 @@ format: $(STAMP) ## put the source into the house format
 	$(RUN) ruff check --fix .
 	$(RUN) ruff format .
 
-bench: $(STAMP) ## accuracy and speed on the benchmark streams
+bench: $(STAMP) ## accuracy on the benchmark streams, five seeds
 	$(RUN) benchmarks
 
 soak: $(STAMP) ## the long tests
@@ -43,7 +43,8 @@ clean: ## remove everything that was built
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) was not found: install Python 3.11 or newer (apt install python3 python3-venv), or name it with make PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Undertow needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1): name a newer one with make PYTHON=..." >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments: apt install python3-venv" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) has neither pip nor ensurepip: apt install python3-pip" >&2; exit 1; }
+	@# Debian's python3-pip comes without ensurepip (that is python3-venv): then the pip at hand fills the environment.
+	if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then $(PYTHON) -m venv $(VENV); else $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip; fi
 	$(RUN) pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@

@@ -29,6 +29,15 @@ def test_fit_starts_anew(model):
     assert model.state.steps == 5
 
 
+def test_the_paper_model_transforms_too():
+    model = ut.RobustCP("paper", **SMALL).partial_fit(DATA.values[:6])
+    state = model.state
+    filled = model.transform(DATA.values[6:8])
+    assert filled.shape == (2, 6, 5)
+    assert np.isfinite(filled).all()
+    assert model.state is state
+
+
 def test_transform_learns_nothing(model):
     before = model.reconstruct()
     filled = model.transform(DATA.values[-3:])
@@ -102,6 +111,7 @@ def test_repr_reads_like_a_call(model):
         ({"max_iterations": 1}, ValueError, "max_iterations must be at least 2"),
         ({"dtype": "float16"}, ValueError, "dtype must be one of 'float32', 'float64'"),
         ({"noise": "none"}, ValueError, "noise must be one of"),
+        ({"outliers": "gaussian_gamma"}, ValueError, "start must be 'svd' with outliers='gaussian_gamma'"),
         ({"preset": "best"}, ValueError, "preset must be one of 'default', 'paper', got 'best'"),
         ({"seed": -1}, ValueError, "seed"),
     ],
@@ -127,6 +137,31 @@ def test_nothing_can_be_asked_before_the_first_slice(what, tmp_path):
 def test_a_stack_of_slices_is_asked_for():
     with pytest.raises(ValueError, match="X must be a stack of slices"):
         ut.RobustCP().partial_fit(np.zeros(3))
+
+
+def test_a_bad_slice_among_many_leaves_the_model(model):
+    before, steps = model.reconstruct(), model.state.steps
+    bad = DATA.values[:4].copy()
+    bad[2, 0, 0] = np.inf
+    for learn in (model.partial_fit, model.fit):
+        with pytest.raises(ValueError, match="x must be finite"):
+            learn(bad)
+        assert model.state.steps == steps
+        np.testing.assert_array_equal(model.reconstruct(), before)
+
+
+def test_numpy_numbers_are_numbers(tmp_path):
+    model = ut.RobustCP(max_rank=np.int64(3), window=np.int32(4), forgetting=np.float32(0.5))
+    model.update(DATA.values[0])
+    model.save(tmp_path / "model")
+    assert ut.load(tmp_path / "model").config == model.config
+
+
+def test_rank_factors_and_repr_agree():
+    model = ut.RobustCP("paper", **SMALL)
+    result = model.partial_fit(DATA.values[:6]).smoothed()
+    assert model.factors.temporal.shape == (4, result.rank)
+    assert f"{result.rank} components" in repr(model)
 
 
 def test_bad_input_leaves_the_model(model):

@@ -65,8 +65,8 @@ class RobustCP:
         seed: int | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in _SETTINGS}
-        self._params: dict[str, Any] = {"preset": preset, **given}
-        self._config = make_config(**self._params)
+        self._config = make_config(preset, **given)
+        self._params = _plain({"preset": preset, **given}, self._config)
         self._state: State | None = None
 
     @property
@@ -99,15 +99,27 @@ class RobustCP:
         return result
 
     def partial_fit(self, X: Any, y: None = None) -> Self:
-        """Learn from several slices (T, *shape), oldest first; what was learned before is kept."""
-        for x in _slices_of(X):
-            self.update(x)
-        return self
+        """Learn from several slices (T, *shape), oldest first; what was learned before is kept.
+
+        All or nothing: if one of them is refused, the model is as before.
+        """
+        return self._learn_all(X, self._state)
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Start anew and learn from several slices (T, *shape)."""
-        self._state = None
-        return self.partial_fit(X)
+        return self._learn_all(X, None)
+
+    def _learn_all(self, X: Any, start: State | None) -> Self:
+        before = self._state
+        try:
+            slices = _slices_of(X)
+            self._state = start
+            for x in slices:
+                self.update(x)
+        except BaseException:
+            self._state = before
+            raise
+        return self
 
     def transform(self, X: Any) -> Floats:
         """The low rank of several slices (T, *shape) by the present factors; nothing is learned from them."""
@@ -132,7 +144,7 @@ class RobustCP:
         order = (int(window.newest) - np.arange(length)[::-1]) % state.config.window
         temporal = np.asarray(factors.row_means, np.float64)[order] * state.unit
         sizes = np.prod([np.linalg.norm(matrix, axis=0) for matrix in [*modes, temporal]], axis=0)
-        living = np.flatnonzero(np.asarray(factors.alive))
+        living = np.flatnonzero(functional.living(state))
         living = living[np.argsort(-sizes[living], kind="stable")]
         return FactorMatrices(tuple(matrix[:, living] for matrix in modes), temporal[:, living])
 
@@ -150,7 +162,7 @@ class RobustCP:
             raise ValueError("settings cannot change once slices have been seen: make a new RobustCP with them.")
         changed = {**self._params, **params}
         self._config = make_config(**changed)
-        self._params = changed
+        self._params = _plain(changed, self._config)
         return self
 
     def __repr__(self) -> str:
@@ -161,7 +173,7 @@ class RobustCP:
         if self._state is None:
             return call
         shape = "×".join(map(str, self._state.shape))
-        living = int(np.asarray(self._state.core.factors.alive).sum())
+        living = int(functional.living(self._state).sum())
         return f"{call}  # {self._state.steps} slices of {shape}, {living} components"
 
     def _learned(self, what: str) -> State:
@@ -173,11 +185,16 @@ class RobustCP:
 _SETTINGS = tuple(field.name for field in fields(Config))
 
 
+def _plain(params: dict[str, Any], config: Config) -> dict[str, Any]:
+    """The settings as given, as plain Python numbers (the configuration has converted them)."""
+    return {name: value if value is None else getattr(config, name, value) for name, value in params.items()}
+
+
 def load(path: str | os.PathLike[str]) -> RobustCP:
     """The model that `RobustCP.save` wrote; it goes on exactly where it stopped."""
     params, state = saving.load(path)
-    model = RobustCP(**params)
-    model._state = state
+    model = RobustCP.__new__(RobustCP)
+    model._params, model._config, model._state = params, state.config, state
     return model
 
 

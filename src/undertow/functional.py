@@ -7,6 +7,7 @@ the first data that are not 0. Everything inside is in that unit, so the answer 
 from __future__ import annotations
 
 import math
+import operator
 import os
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.model import rank
 from undertow.model.config import Config
 from undertow.model.state import Core
 from undertow.model.step import Report, advance, init_core, project, smooth
@@ -43,7 +45,10 @@ class State:
 
 def init(config: Config, shape: tuple[int, ...]) -> State:
     """A state that has seen nothing. Refuses shapes whose state would not fit into memory."""
-    shape = tuple(int(size) for size in shape)
+    try:
+        shape = tuple(operator.index(size) for size in shape)
+    except TypeError:
+        raise TypeError(f"shape must be a tuple of whole numbers, got {shape!r}.") from None
     if not shape or min(shape) < 1:
         raise ValueError(f"shape must name at least one mode, each of size 1 or more, got {shape}.")
     check_memory(config, shape)
@@ -63,7 +68,7 @@ def learn(state: State, piece: Slice) -> tuple[State, StepResult]:
     with scope(state.config):
         core, report = advance(state.core, values, mask, state.config)
         report = jax.device_get(report)
-    estimate = _estimate(state, piece, report, left_out)
+    estimate = _estimate(state, report, piece, left_out)
     result = StepResult(**vars(estimate), iterations=int(report.iterations), evidence=_finite(report.evidence))
     if Trouble.NOT_FINITE in estimate.status.trouble:
         return state, result
@@ -77,7 +82,7 @@ def look(state: State, values: Any, mask: Any = None) -> Estimate:
     values, mask, left_out = _scaled(state, piece)
     with scope(state.config):
         report = jax.device_get(project(state.core, values, mask, state.config))
-    return _estimate(state, piece, report, left_out)
+    return _estimate(state, report, piece, left_out)
 
 
 def smoothed(state: State, lag: int) -> Estimate:
@@ -89,10 +94,13 @@ def smoothed(state: State, lag: int) -> Estimate:
         raise ValueError(f"lag must be at least 0 and below the {most} slices now in the window, got {lag!r}.")
     with scope(state.config):
         report = jax.device_get(smooth(state.core, np.int32(lag), state.config))
-        slot = (int(state.core.window.newest) - lag) % state.config.window
-        values, mask = (np.asarray(array[slot]) for array in (state.core.window.values, state.core.window.mask))
-    piece = Slice(values.astype(np.float64) * state.unit, mask)
-    return _estimate(state, piece, report, np.zeros(state.shape, bool))
+    return _estimate(state, report)
+
+
+def living(state: State) -> NDArray[np.bool_]:
+    """Which of the `max_rank` components count."""
+    with scope(state.config):
+        return np.asarray(rank.living(state.core.factors, state.config.start))
 
 
 def scope(config: Config) -> Any:
@@ -105,8 +113,10 @@ def check_memory(config: Config, shape: tuple[int, ...]) -> None:
     size = 8 if config.dtype == "float64" else 4
     entries, packed = math.prod(shape), config.max_rank * (config.max_rank + 1) // 2
     window = config.window * entries * (12 * size + 1)
-    products = 6 * config.window * entries // max(shape) * packed * size
+    contracted = sorted((config.window, *shape))[-2]  # the sweeps sum over the two biggest axes first
+    products = 4 * config.window * entries // contracted * packed * size
     rows = 8 * (sum(shape) + config.window) * config.max_rank**2 * size
+    rows += 3 * max(shape) ** 2 * size if config.start == "svd" else 0
     free = _free_memory()
     if window + products + rows > free:
         raise ValueError(
@@ -148,7 +158,11 @@ def _scaled(state: State, piece: Slice) -> tuple[NDArray[Any], NDArray[np.bool_]
     return np.where(mask, values, 0).astype(state.config.dtype), mask, left_out
 
 
-def _estimate(state: State, piece: Slice, report: Report, left_out: NDArray[np.bool_]) -> Estimate:
+def _estimate(
+    state: State, report: Report, piece: Slice | None = None, left_out: NDArray[np.bool_] | None = None
+) -> Estimate:
+    """The report in units of the data; entries of the slice that were left out are added as outliers."""
+
     def in_data_units(values: Any) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):  # data at the very end of float64; the largest number is near enough
             return np.nan_to_num(np.nan_to_num(np.asarray(values, np.float64)) * state.unit)
@@ -158,7 +172,7 @@ def _estimate(state: State, piece: Slice, report: Report, left_out: NDArray[np.b
     outliers = in_data_units(report.outliers)
     probability = np.nan_to_num(np.asarray(report.outlier_probability, np.float64))
     trouble = Trouble(int(report.trouble))
-    if left_out.any():
+    if piece is not None and left_out is not None and left_out.any():
         trouble |= Trouble.OUT_OF_RANGE
         outliers = np.where(left_out, piece.values - low_rank, outliers)
         probability = np.where(left_out, 1.0, probability)

@@ -17,6 +17,8 @@ _ADVICE = {
     Trouble.RANK_FULL: "all max_rank components are in use: raise max_rank if the error matters more than the time",
     Trouble.RANK_ZERO: "no structure was found above the noise: wait for more slices, or lengthen the window",
     Trouble.MANY_OUTLIERS: "most of this slice does not fit the factors: the scene has changed, or the slice is bad",
+    Trouble.CHANGED: "this slice did not fit what was learned before it: the scene has changed, "
+    "errors may be large for a while",
     Trouble.NO_NOISE: "the data are fitted to the last digit: the error bars are at their least, not to be trusted",
     Trouble.SINGULAR: "some rows could not be solved and kept their last values: use dtype='float64'",
     Trouble.OUT_OF_RANGE: "some values are a billion times the stream's usual size and were left out as outliers: "

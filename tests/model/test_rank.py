@@ -115,14 +115,16 @@ def test_a_death_gains_what_it_says(shape, size, length):
     core = replace(core, factors=shrunk)
     omega = core.window.slice_weights(config.forgetting)
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
-    square = (targets - predict.low_rank(core.factors)) ** 2 + predict.variance(core.factors)
+    residual, variance = targets - predict.low_rank(core.factors), predict.variance(core.factors)
     smaller = rank.without(core.factors, jnp.argmin(jnp.where(core.factors.alive, rank.sizes(core.factors), jnp.inf)))
     change = bound(contaminated, config, replace(core, factors=smaller)) - bound(contaminated, config, core)
-    after, square_after, dies = rank.death(core.factors, square, weights, targets, omega, config.precision_prior)
+    after, residual_after, variance_after, dies = rank.death(
+        core.factors, residual, variance, weights, targets, omega, config.precision_prior
+    )
     assert bool(dies) == bool(change > 0)
     assert int(after.alive.sum()) == int(core.factors.alive.sum()) - int(dies)
-    expected = (targets - predict.low_rank(after)) ** 2 + predict.variance(after)
-    np.testing.assert_allclose(square_after, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(residual_after, targets - predict.low_rank(after), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(variance_after, predict.variance(after), rtol=1e-9, atol=1e-12)
 
 
 def test_leading_directions_of_a_rank_one_tensor():

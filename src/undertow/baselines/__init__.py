@@ -3,14 +3,11 @@
 from undertow.baselines import brtf, grasta, naive, olstec, online_cp, online_sgd, sofia, tensorly_window
 from undertow.baselines.registry import METHODS, Method, method
 from undertow.baselines.result import BaselineResult
-from undertow.baselines.scaling import unit_scaled
-from undertow.baselines.tuning import Trial, tune
 
 __all__ = [
     "METHODS",
     "BaselineResult",
     "Method",
-    "Trial",
     "brtf",
     "grasta",
     "method",
@@ -20,6 +17,4 @@ __all__ = [
     "online_sgd",
     "sofia",
     "tensorly_window",
-    "tune",
-    "unit_scaled",
 ]

@@ -26,7 +26,6 @@ class Method:
     robust            models outliers
     requires          a package it needs beyond the core, or None
     citation          where it comes from
-    grid              values worth trying for its knobs when it is tuned (`tuning`)
     """
 
     name: str
@@ -41,7 +40,6 @@ class Method:
     robust: bool = False
     requires: str | None = None
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def any_order(self) -> bool:
@@ -65,7 +63,6 @@ _NAIVE = "no model"
 _KASAI = "H. Kasai, ICASSP 2016; Neurocomputing 347, 2019"
 _TENSORLY = "J. Kossaifi et al., JMLR 20(26), 2019"
 
-_OLSTEC_GRID = {"forgetting": (0.7, 0.9, 0.98), "temporal_regularisation": (0.01, 0.7), "regularisation": (0.1, 1.0)}
 
 _METHODS = (
     Method(
@@ -79,7 +76,6 @@ _METHODS = (
         _NAIVE,
         needs_unit_scale=False,
         defaults={"kind": "mean"},
-        grid={"forgetting": (0.5, 0.8, 0.9, 0.95)},
     ),
     Method(
         "running_median",
@@ -89,7 +85,6 @@ _METHODS = (
         _NAIVE,
         needs_unit_scale=False,
         defaults={"kind": "median"},
-        grid={"window": (3, 5, 15)},
     ),
     Method(
         "online_cp",
@@ -99,7 +94,6 @@ _METHODS = (
         "S. Zhou et al., KDD 2016",
         missing=False,
         needs_unit_scale=False,
-        grid={"initial_slices": (5, 10, 20)},
     ),
     Method(
         "online_sgd",
@@ -107,9 +101,8 @@ _METHODS = (
         online_sgd.step,
         online_sgd.Config,
         "M. Mardani, G. Mateos, G. B. Giannakis, IEEE Trans. Signal Process. 63(10), 2015",
-        grid={"regularisation": (0.001, 0.1, 1.0), "step": (0.001, 0.01, 0.1)},
     ),
-    Method("olstec", olstec.init, olstec.step, olstec.Config, _KASAI, grid=_OLSTEC_GRID),
+    Method("olstec", olstec.init, olstec.step, olstec.Config, _KASAI),
     Method(
         "olstec_truncated",
         olstec.init,
@@ -117,7 +110,6 @@ _METHODS = (
         olstec.Config,
         _KASAI,
         defaults={"window": 10},
-        grid={**_OLSTEC_GRID, "window": (5, 10, 20)},
     ),
     Method(
         "brtf",
@@ -127,7 +119,6 @@ _METHODS = (
         "Q. Zhao et al., IEEE Trans. Neural Netw. Learn. Syst. 27(4), 2016",
         batch=True,
         robust=True,
-        grid={"window": (10, 20, 40), "stopping": ("published", "repaired")},
     ),
     Method(
         "grasta",
@@ -137,7 +128,6 @@ _METHODS = (
         "J. He, L. Balzano, A. Szlam, CVPR 2012",
         needs_unit_scale=False,
         robust=True,
-        grid={"constant_step": (0.0, 0.02, 0.1, 0.3), "min_iterations": (5, 20)},
     ),
     Method(
         "grasta_trained",
@@ -148,7 +138,6 @@ _METHODS = (
         needs_unit_scale=False,
         robust=True,
         defaults={"training_slices": 10, "constant_step": 0.01},
-        grid={"constant_step": (0.0, 0.01, 0.1, 0.3), "min_iterations": (5, 20)},
     ),
     Method(
         "sofia",
@@ -157,7 +146,6 @@ _METHODS = (
         sofia.Config,
         "D. Lee, K. Shin, ICDE 2021",
         robust=True,
-        grid={"threshold": (1.0, 10.0), "step": (0.1, 0.3), "scale_update": (0.01, 0.1)},
     ),
     Method(
         "tensorly_robust_pca",
@@ -169,7 +157,6 @@ _METHODS = (
         robust=True,
         requires="tensorly",
         defaults={"kind": "robust_pca"},
-        grid={"sparse_weight": (0.1, 0.3, 1.0), "window": (10, 20)},
     ),
     Method(
         "tensorly_masked_cp",
@@ -181,7 +168,6 @@ _METHODS = (
         needs_unit_scale=False,
         requires="tensorly",
         defaults={"kind": "masked_cp"},
-        grid={"window": (5, 10, 20)},
     ),
 )
 

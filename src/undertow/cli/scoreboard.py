@@ -76,10 +76,8 @@ def _rows(board: dict[str, Any]) -> Table:
             return "{:.3f} {}".format(*min(found)) if found else "–"
 
         ours = [
-            score(row, column, figure)
+            next((score(row, column, figure) for column in everyone if column.method == name), None)
             for name in ("undertow", "undertow_paper")
-            for column in everyone
-            if column.method == name
         ]
         first = winner(board, row, figure)
         won = first is not None and first.family == "ours"
@@ -87,7 +85,7 @@ def _rows(board: dict[str, Any]) -> Table:
             row["title"],
             row["condition"],
             board["figures"][figure]["title"],
-            *[f"{value:.3f}" if value is not None else "–" for value in (*ours, None, None)[:2]],
+            *[f"{value:.3f}" if value is not None else "–" for value in ours],
             best(row, figure, "rival"),
             best(row, figure, "naive"),
             f"[green]{first.title}[/]" if won and first else (first.title if first else "–"),

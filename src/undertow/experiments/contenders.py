@@ -169,9 +169,13 @@ CONTENDERS: Mapping[str, Contender] = {contender.name: contender for contender i
 
 
 def chosen(names: str | None) -> list[Contender]:
-    """The contenders of a comma-separated list; without one, all. An unknown name is answered with the known ones."""
+    """The contenders of a comma-separated list and always the naive ones; without a list, all.
+
+    An unknown name is answered with the known ones.
+    """
     wanted = list(CONTENDERS) if names is None else [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in CONTENDERS]
     if unknown or not wanted:
         raise ValueError(f"unknown method {', '.join(unknown) or '(none)'}: choose from {', '.join(CONTENDERS)}")
-    return [CONTENDERS[name] for name in dict.fromkeys(wanted)]
+    naive = [name for name, contender in CONTENDERS.items() if contender.family == "naive"]
+    return [CONTENDERS[name] for name in dict.fromkeys([*wanted, *naive])]

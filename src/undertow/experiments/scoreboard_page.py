@@ -21,7 +21,9 @@ _RULES = (
     "A row is judged on hidden entries. Where nothing is hidden it is judged on all entries against a truth that was "
     "not shown; for a complete, clean recording only the prediction of each slice before it is seen means anything.",
     "Rivals are offered the true rank of a generated stream. Undertow runs with nothing set, on all rows alike; it is "
-    "never tuned. Rivals have two columns: published settings, and the best of a small grid on a separate seed.",
+    "never tuned. Rivals have two columns: published settings, and the best of a small grid on a separate seed. "
+    "On a recording another seed means another mask and other outliers; where nothing is hidden or corrupted it "
+    "changes nothing, and the tuned column there is tuned on what it is judged by.",
     "Methods with absolute settings get the data divided by the mean size of the first slice.",
     "Outlier F1 and foreground F: Undertow at probability ½, methods without probabilities at the threshold that is "
     "best in hindsight, which no user could choose.",

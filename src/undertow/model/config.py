@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from typing import Any, Literal, get_args, get_type_hints
 
 Outliers = Literal["contaminated", "gaussian_gamma"]
@@ -62,17 +63,26 @@ class Config:
 
     def __post_init__(self) -> None:
         for name, low in (("max_rank", 1), ("window", 1), ("max_iterations", 2), ("seed", 0)):
-            _require_integer(name, getattr(self, name), low)
-        _require_between("forgetting", self.forgetting, 0.0, 1.0, high_included=True)
-        _require_between("outlier_rate", self.outlier_rate, 0.0, 0.5)
-        _require_between("outlier_rate_strength", self.outlier_rate_strength, 0.0, float("inf"))
-        _require_between("outlier_variance", self.outlier_variance, 1.0, float("inf"))
-        _require_between("precision_prior", self.precision_prior, 0.0, float("inf"))
-        _require_between("tolerance", self.tolerance, 0.0, float("inf"))
+            object.__setattr__(self, name, _whole(name, getattr(self, name), low))
+        infinity = float("inf")
+        for name, low_end, high_end in (
+            ("forgetting", 0.0, 1.0),
+            ("outlier_rate", 0.0, 0.5),
+            ("outlier_rate_strength", 0.0, infinity),
+            ("outlier_variance", 1.0, infinity),
+            ("precision_prior", 0.0, infinity),
+            ("tolerance", 0.0, infinity),
+        ):
+            number = _between(name, getattr(self, name), low_end, high_end, high_included=name == "forgetting")
+            object.__setattr__(self, name, number)
         for name, hint in get_type_hints(Config).items():
             choices = get_args(hint)
             if choices and getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {getattr(self, name)!r}.")
+        if self.outliers == "gaussian_gamma" and self.start == "warm":
+            raise ValueError(
+                "start must be 'svd' with outliers='gaussian_gamma', got 'warm': births need the other outlier model."
+            )
 
 
 NUMBERS = (
@@ -113,16 +123,20 @@ def make_config(preset: str = "default", **settings: Any) -> Config:
     return Config(**{**PRESETS[preset], **given})
 
 
-def _require_integer(name: str, value: object, low: int) -> None:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+def _whole(name: str, value: Any, low: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {value!r}.")
-    if not low <= value.__index__() < 2**31:
+    number = int(value)
+    if not low <= number < 2**31:
         raise ValueError(f"{name} must be at least {low} and below 2**31, got {value!r}.")
+    return number
 
 
-def _require_between(name: str, value: object, low: float, high: float, high_included: bool = False) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+def _between(name: str, value: Any, low: float, high: float, high_included: bool) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r}.")
-    if not (low < value < high or (high_included and value == high)):
+    number = float(value)
+    if not (low < number < high or (high_included and number == high)):
         closing = "]" if high_included else ")"
         raise ValueError(f"{name} must lie in ({low:g}, {high:g}{closing}, got {value!r}.")
+    return number

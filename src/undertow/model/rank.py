@@ -79,17 +79,28 @@ def without(factors: Factors, component: Array) -> Factors:
 
 
 def death(
-    factors: Factors, square: Array, weights: Array, targets: Array, row_share: Array, prior: float
-) -> tuple[Factors, Array, Array]:
-    """Let the smallest component die if the evidence gains by it. Returns the new E r² too, and whether it did."""
+    factors: Factors,
+    residual: Array,
+    variance: Array,
+    weights: Array,
+    targets: Array,
+    row_share: Array,
+    prior: float,
+) -> tuple[Factors, Array, Array, Array]:
+    """Let the smallest component die if the evidence gains by it.
+
+    Returns factors, residuals y − x̄ and Var x of the window as they are then, and whether it died.
+    """
     smaller = without(factors, jnp.argmin(jnp.where(factors.alive, sizes(factors), jnp.inf)))
-    square_smaller = (targets - predict.low_rank(smaller)) ** 2 + predict.variance(smaller)
+    residual_then, variance_then = targets - predict.low_rank(smaller), predict.variance(smaller)
     both = jax.tree.map(lambda one, other: jnp.stack([one, other]), smaller, factors)
     own = lax.map(lambda candidate: evidence(candidate, row_share, prior), both)
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
-    gain = own[0] - own[1] - (weights * (square_smaller - square)).sum() / 2
+    change = residual_then**2 - residual**2 + variance_then - variance
+    gain = own[0] - own[1] - (weights * change).sum() / 2
     dies = factors.alive.any() & (gain > 0)
-    return choose(dies, smaller, factors), jnp.where(dies, square_smaller, square), dies
+    kept, residual, variance = choose(dies, (smaller, residual_then, variance_then), (factors, residual, variance))
+    return kept, residual, variance, dies
 
 
 def choose(condition: Array, yes: Tree, no: Tree) -> Tree:
@@ -98,7 +109,9 @@ def choose(condition: Array, yes: Tree, no: Tree) -> Tree:
     return chosen
 
 
-def rank(factors: Factors) -> Array:
-    """Living components that count."""
+def living(factors: Factors, start: str) -> Array:
+    """Which components count (R,): the living ones, or where none dies, those that have not shrunk away."""
+    if start == "warm":
+        return factors.alive
     size = jnp.sqrt(sizes(factors))
-    return (factors.alive & (size > NEGLIGIBLE * size.max())).sum(dtype=jnp.int32)
+    return factors.alive & (size > NEGLIGIBLE * size.max())

@@ -131,6 +131,8 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     if config.start == "svd":
         factors = svd_start(config, factors, window, row_share)
 
+    surprised = model.surprised(outliers, window)
+
     def one_sweep(progress: Progress) -> Progress:
         weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
         factors, failed = sweep(progress.factors, weights, targets, row_share)
@@ -192,6 +194,7 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     told = tell(config, core, window.newest, end.residual[window.newest], end.variance[window.newest])
     flags = jnp.where(end.moving, Trouble.NOT_CONVERGED.value, 0)
     flags |= jnp.where(end.failed > 0, Trouble.SINGULAR.value, 0)
+    flags |= jnp.where(surprised & core.factors.alive.any(), Trouble.CHANGED.value, 0)
     return core, replace(told, iterations=end.iterations, evidence=evidence, trouble=told.trouble | flags)
 
 
@@ -208,9 +211,9 @@ def moves(
     def bound(outliers: Contaminated, residual: Array, variance: Array) -> Array:
         return contaminated.evidence(config, outliers, window, slice_weights, residual, variance)
 
-    def one_death(carry: tuple[Factors, Array]) -> tuple[tuple[Factors, Array], Array]:
-        factors, square, dies = rank.death(*carry, weights, targets, row_share, prior)
-        return (factors, square), dies
+    def one_death(carry: tuple[Factors, Array, Array]) -> tuple[tuple[Factors, Array, Array], Array]:
+        factors, residual, variance, dies = rank.death(*carry, weights, targets, row_share, prior)
+        return (factors, residual, variance), dies
 
     def one_birth(carry: Brood) -> tuple[Brood, Array]:
         weights = contaminated.birth_weights(carry.outliers, window, slice_weights)
@@ -226,9 +229,7 @@ def moves(
         return rank.choose(gains, grown, carry), gains
 
     residual = targets - predict.low_rank(factors)
-    (factors, square), deaths = repeat(one_death, (factors, residual**2 + variance), config.max_rank)
-    residual = targets - predict.low_rank(factors)
-    variance = jnp.maximum(square - residual**2, 0)
+    (factors, residual, variance), deaths = repeat(one_death, (factors, residual, variance), config.max_rank)
     # Updated first, so that what the outlier model gains by itself is not put down to the newcomer.
     outliers = contaminated.update(config, outliers, window, slice_weights, residual, variance)
     brood = Brood(factors, outliers, residual, variance, bound(outliers, residual, variance))
@@ -292,7 +293,7 @@ def tell(config: Config, core: Core, slot: Array, residual: Array, variance: Arr
     sparse, probability = model.outliers(core.outliers, core.window, slot, residual)
     noise_variance = model.noise_variance(core.outliers, slot)
     typical = model.typical_noise(core.outliers)
-    living = rank.rank(core.factors)
+    living = rank.living(core.factors, config.start).sum(dtype=jnp.int32)
     low_rank = core.window.values[slot] - residual
     observed = mask.sum()
     many = (probability > 0.5).sum() * 2 > observed

@@ -25,3 +25,5 @@ class Trouble(IntFlag):
     """Some values were too large to compute with and were left out."""
     NOT_FINITE = 256
     """The step gave values that are not finite; the state is as before it."""
+    CHANGED = 512
+    """The slice did not fit what had been learned before it."""

@@ -27,6 +27,8 @@ from undertow.model.factors import plan, single_row, update_axes, with_row
 from undertow.model.state import Contaminated, Factors, Window, along_time, over_slice
 
 ROW_TURNS = 8
+SURPRISE = 9.0
+"""φ of a slice, as it is met, beyond which something has changed: three times the usual noise."""
 SLICE_PRIOR = 30.0
 """ν: how many observations the prior of φ_t around 1 is worth. Without it slices of ten entries fit their own noise."""
 
@@ -70,6 +72,13 @@ def begin(config: Config, state: Contaminated, factors: Factors, window: Window)
     due = (window.newest == 0) & shut_out(state, window, slice_weights)
     hot = lax.cond(due, lambda: reheated(config, state, factors, window, slice_weights), lambda: state)
     return hot, factors
+
+
+def surprised(state: Contaminated, window: Window) -> Array:
+    """Whether the newest slice, as it was met, is far noisier than usual or mostly flagged; not before the third."""
+    slot = window.newest
+    mostly = state.probability[slot].sum() > window.mask[slot].sum() / 2
+    return (mostly | (state.slice_scale[slot] > SURPRISE)) & (window.filled > 2)
 
 
 def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array:

@@ -44,6 +44,12 @@ def begin(config: Config, state: GaussianGamma, factors: Factors, window: Window
     return replace(fresh, sparse=state.sparse.at[window.newest].set(0)), factors
 
 
+def surprised(state: GaussianGamma, window: Window) -> Array:
+    """Never: every step of the paper's model starts anew, so nothing was expected of the slice."""
+    del state, window
+    return jnp.asarray(False)
+
+
 def meet(state: GaussianGamma, factors: Factors, window: Window) -> tuple[GaussianGamma, Factors]:
     """The newest slice's temporal row and sparse term, the mode factors and the noise held fixed."""
     slot = window.newest
