@@ -49,7 +49,11 @@ def run(
         if figure.kind == "curves":
             curves.draw(figure, results, picture)
         else:
-            pictures.draw(figure, results, quick, folder, picture)
+            try:
+                pictures.draw(figure, results, quick, folder, picture)
+            except OSError as error:  # the numbers are from an earlier run, and the recording is gone since
+                reporter.say(str(error))
+                continue
         numbers = _numbers(figure, results, quick, times[figure.name])
         write_json(out / f"{figure.name}.json", numbers)
         made.append(numbers)
