@@ -194,7 +194,8 @@ def load(path: str | os.PathLike[str]) -> RobustCP:
     """The model that `RobustCP.save` wrote; it goes on exactly where it stopped."""
     params, state = saving.load(path)
     model = RobustCP.__new__(RobustCP)
-    model._params, model._config, model._state = params, state.config, state
+    model._params = {name: params.get(name) for name in ("preset", *_SETTINGS)}
+    model._config, model._state = state.config, state
     return model
 
 

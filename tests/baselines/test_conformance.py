@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import undertow.baselines
-from undertow.baselines import METHODS, BaselineResult, Method, method, unit_scaled
+from undertow.baselines import METHODS, BaselineResult, Method, method
 
 # Small settings, so that every method gets past its first slices quickly.
 SMALL: dict[str, dict[str, Any]] = {
@@ -45,8 +45,6 @@ def _readme_skeleton() -> Method:
 EVERY = {
     **METHODS,
     "skeleton": _readme_skeleton(),
-    "scaled_sgd": unit_scaled(METHODS["online_sgd"]),
-    "scaled_olstec": unit_scaled(METHODS["olstec"]),
 }
 
 
@@ -347,7 +345,6 @@ def test_every_entry_is_described() -> None:
         assert entry.Config.__doc__
         assert entry.any_order
         assert set(entry.defaults) <= set(entry.knobs)
-        assert set(entry.grid) <= set(entry.knobs)
 
 
 def test_missing_package_is_one_sentence_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
