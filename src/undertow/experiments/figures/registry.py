@@ -16,14 +16,14 @@ _RANK_SETTINGS = {"max_rank": 20, "window": 20, "forgetting": 0.8}
 _MRI_SETTINGS = {"max_rank": 15, "window": 20, "forgetting": 0.98}
 _MULTISLICE_SETTINGS = {"max_rank": 30, "window": 5, "forgetting": 0.98}
 _ABILENE = {"slices": 300, "burn_in": 10}
-_ABILENE_QUICK = {"slices": 50, "burn_in": 10}
+_ABILENE_QUICK = {"slices": 25, "burn_in": 10}
 _CROPPED = "Quick run: small, cropped pictures, and fewer of them; the second frame shown is the last that was run."
-_SHORT = "Quick run: 40 slices instead of 100, one seed."
+_SHORT = "Quick run: 25 slices instead of 100, one seed."
 _DRAWS = (
     "Two streams: the authors' generator, as their scripts have it, and drifting normal factors with a random temporal "
     "row, as the paper's text can be read. 2 % outliers as in text and scripts (the captions say 1 %). "
 )
-_SYNTHETIC_QUICK = {"slices": 40, "burn_in": 15}
+_SYNTHETIC_QUICK = {"slices": 25, "burn_in": 15}
 
 _ALL = (
     PaperFigure(
@@ -88,7 +88,7 @@ _ALL = (
                 (*_OURS, "brtf"),
                 shows,
                 paper=_RANK_SETTINGS,
-                quick={"slices": 25, "burn_in": 15, "crop": 40},
+                quick={"slices": 20, "burn_in": 15, "crop": 40},
             )
             for shows in ("rank", "hidden_error")
             for title, stream in (
@@ -96,7 +96,7 @@ _ALL = (
                 ("drifting normal factors", "drifting_rank10"),
             )
         ),
-        "Quick run: 25 slices of 40×40 instead of 100 of 50×50, one seed.",
+        "Quick run: 20 slices of 40×40 instead of 100 of 50×50, one seed.",
     ),
     PaperFigure(
         "airport-factorization",
@@ -115,7 +115,7 @@ _ALL = (
                 "prediction_error",
                 paper=_MRI_SETTINGS,
                 size={"slices": 60, "burn_in": 9, "stride": 1},
-                quick={"slices": 25, "burn_in": 9},
+                quick={"slices": 14, "burn_in": 9},
                 frames=(9, 49),
             ),
         ),
@@ -138,7 +138,7 @@ _ALL = (
                 "hidden_error",
                 paper=_MRI_SETTINGS,
                 size={"slices": 60, "burn_in": 9, "stride": 1},
-                quick={"slices": 25, "burn_in": 9},
+                quick={"slices": 14, "burn_in": 9},
                 frames=(9, 49),
             ),
         ),
@@ -161,7 +161,7 @@ _ALL = (
                 "hidden_error",
                 paper=_MRI_SETTINGS,
                 size={"stride": 1},
-                quick={"slices": 25, "burn_in": 12},
+                quick={"slices": 15, "burn_in": 9},
                 frames=(24, 35),
             ),
         ),
@@ -185,7 +185,7 @@ _ALL = (
                 "hidden_error",
                 paper=_MULTISLICE_SETTINGS,
                 size={"stride": 1},
-                quick={"slices": 12, "burn_in": 6, "stride": 5, "crop": 24},
+                quick={"slices": 8, "burn_in": 4, "stride": 5, "crop": 16},
                 frames=(22,),
             ),
         ),
@@ -205,7 +205,7 @@ _ALL = (
             Panel(title, "abilene", Condition(1.0), _FULL_RIVALS, shows, size=_ABILENE, quick=_ABILENE_QUICK)
             for title, shows in (("‖X − L‖ / ‖X‖", "all_error"), ("test-then-train", "prediction_error"))
         ),
-        "Quick run: 50 matrices instead of 300, one seed.",
+        "Quick run: 25 matrices instead of 300, one seed.",
         seeds=1,
     ),
     PaperFigure(
@@ -226,7 +226,7 @@ _ALL = (
                 quick=_ABILENE_QUICK,
             ),
         ),
-        "Quick run: 50 matrices instead of 300, one seed.",
+        "Quick run: 25 matrices instead of 300, one seed.",
         seeds=1,
     ),
 )
