@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow import functional, saving
+from undertow import functional, panel, saving
 from undertow.functional import State
 from undertow.model.config import Config, make_config
+from undertow.panel import Panel
 from undertow.result import Estimate, StepResult
 from undertow.slices import as_slice, peek_shape
 
@@ -21,7 +22,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FactorMatrices:
-    """The living components, largest first: slice ≈ Σ_r temporal[t, r] · modes[0][:, r] ∘ modes[1][:, r] ∘ …"""
+    """The living components, largest first: slice ≈ Σ_r temporal[t, r] · modes[0][:, r] ∘ modes[1][:, r] ∘ …
+
+    That is the low-rank part of the slice, on the scale of the model, without the level.
+    """
 
     modes: tuple[Floats, ...]
     """One (I_n, rank) matrix per mode."""
@@ -32,8 +36,10 @@ class FactorMatrices:
 class RobustCP:
     """Robust low-rank factorization and completion of a stream of tensors, slice by slice.
 
-    Every setting is optional; what each means stands at `undertow.Config`. ``preset="paper"`` is the model of
-    Hawkins & Zhang as they published it.
+    Every setting is optional; what each means stands at `undertow.Config`. What is not given of `level`, `robust`,
+    `noise`, `scale`, `forgetting` and `max_rank` is chosen for the stream while it runs, and each result's `settings`
+    say how. ``preset="fixed"`` chooses nothing, and costs a half to a third; ``preset="paper"`` is the model of Hawkins
+    & Zhang as they published it.
 
     >>> import numpy as np, undertow as ut
     >>> model = ut.RobustCP(max_rank=3, window=5)
@@ -51,6 +57,9 @@ class RobustCP:
         max_rank: int | None = None,
         window: int | None = None,
         forgetting: float | None = None,
+        level: bool | None = None,
+        robust: bool | None = None,
+        scale: str | None = None,
         outliers: str | None = None,
         noise: str | None = None,
         tau: str | None = None,
@@ -65,19 +74,19 @@ class RobustCP:
         seed: int | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in _SETTINGS}
-        self._config = make_config(preset, **given)
-        self._params = _plain({"preset": preset, **given}, self._config)
-        self._state: State | None = None
+        config = make_config(preset, **given)
+        self._params = _plain({"preset": preset, **given}, config)
+        self._panel: Panel | None = None
 
     @property
     def config(self) -> Config:
-        """All settings in force, those of the preset included."""
-        return self._config
+        """All settings in force now, those chosen for the stream included."""
+        return make_config(**self._params) if self._panel is None else self._panel.speaker.state.config
 
     @property
     def state(self) -> State | None:
-        """The functional core's state; None before the first slice."""
-        return self._state
+        """The functional core's state, of the model that speaks; None before the first slice."""
+        return None if self._panel is None else self._panel.speaker.state
 
     def update(self, x: Any, mask: Any = None) -> StepResult:
         """Learn from the next slice and say what it holds.
@@ -86,38 +95,42 @@ class RobustCP:
             x: the slice: array with NaN where missing, `numpy.ma.MaskedArray` or `xarray.DataArray`, one mode or more.
             mask: True where observed, if NaN does not say it.
         """
-        if self._state is None:
+        if self._panel is None:
             shape = peek_shape(x)
             if shape and min(shape) > 0:
-                functional.check_memory(self._config, shape)  # before a copy of x is made
+                functional.check_memory(self._candidates(shape), shape)  # before a copy of x is made
             piece = as_slice(x, mask)
-            state = functional.init(self._config, piece.shape)
+            before = panel.init(self._candidates(piece.shape), piece.shape)
         else:
-            state = self._state
-            piece = as_slice(x, mask, shape=state.shape)
-        self._state, result = functional.learn(state, piece)
+            before = self._panel
+            piece = as_slice(x, mask, shape=before.typical.shape)
+        self._panel, result = panel.learn(before, piece)
         return result
+
+    def _candidates(self, shape: tuple[int, ...]) -> tuple[Config, ...]:
+        given = {name: value for name, value in self._params.items() if name != "preset"}
+        return panel.candidates(self._params["preset"], given, shape)
 
     def partial_fit(self, X: Any, y: None = None) -> Self:
         """Learn from several slices (T, *shape), oldest first; what was learned before is kept.
 
         All or nothing: if one of them is refused, the model is as before.
         """
-        return self._learn_all(X, self._state)
+        return self._learn_all(X, self._panel)
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Start anew and learn from several slices (T, *shape)."""
         return self._learn_all(X, None)
 
-    def _learn_all(self, X: Any, start: State | None) -> Self:
-        before = self._state
+    def _learn_all(self, X: Any, start: Panel | None) -> Self:
+        before = self._panel
         try:
             slices = _slices_of(X)
-            self._state = start
+            self._panel = start
             for x in slices:
                 self.update(x)
         except BaseException:
-            self._state = before
+            self._panel = before
             raise
         return self
 
@@ -150,7 +163,9 @@ class RobustCP:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, atomically; `undertow.load` goes on from it with bit-identical results."""
-        saving.save(path, self._params, self._learned("save"))
+        self._learned("save")
+        assert self._panel is not None
+        saving.save(path, self._params, self._panel)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings as given; None where the preset decides."""
@@ -158,11 +173,10 @@ class RobustCP:
 
     def set_params(self, **params: Any) -> Self:
         """Change settings. Only before the first slice: a state belongs to its settings."""
-        if self._state is not None:
+        if self._panel is not None:
             raise ValueError("settings cannot change once slices have been seen: make a new RobustCP with them.")
         changed = {**self._params, **params}
-        self._config = make_config(**changed)
-        self._params = _plain(changed, self._config)
+        self._params = _plain(changed, make_config(**changed))
         return self
 
     def __repr__(self) -> str:
@@ -170,16 +184,16 @@ class RobustCP:
         if given["preset"] == "default":
             del given["preset"]
         call = f"RobustCP({', '.join(f'{name}={value!r}' for name, value in given.items())})"
-        if self._state is None:
+        if self._panel is None:
             return call
-        shape = "×".join(map(str, self._state.shape))
-        living = int(functional.living(self._state).sum())
-        return f"{call}  # {self._state.steps} slices of {shape}, {living} components"
+        shape = "×".join(map(str, self._panel.typical.shape))
+        living = int(functional.living(self._panel.speaker.state).sum())
+        return f"{call}  # {self._panel.steps} slices of {shape}, {living} components"
 
     def _learned(self, what: str) -> State:
-        if self._state is None:
+        if self._panel is None:
             raise ValueError(f"{what} needs at least one slice: call update(x) first.")
-        return self._state
+        return self._panel.speaker.state
 
 
 _SETTINGS = tuple(field.name for field in fields(Config))
@@ -192,10 +206,10 @@ def _plain(params: dict[str, Any], config: Config) -> dict[str, Any]:
 
 def load(path: str | os.PathLike[str]) -> RobustCP:
     """The model that `RobustCP.save` wrote; it goes on exactly where it stopped."""
-    params, state = saving.load(path)
+    params, panel = saving.load(path)
     model = RobustCP.__new__(RobustCP)
     model._params = {name: params.get(name) for name in ("preset", *_SETTINGS)}
-    model._config, model._state = state.config, state
+    model._panel = panel
     return model
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import operator
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -18,12 +20,18 @@ from numpy.typing import NDArray
 
 from undertow.model import rank
 from undertow.model.config import Config
+from undertow.model.level import PACES
 from undertow.model.state import Core
 from undertow.model.step import Report, advance, init_core, project, smooth
+from undertow.model.step import foretell as run_foretell
 from undertow.model.trouble import Trouble
 from undertow.result import Estimate, Status, StepResult
 from undertow.slices import Slice, as_slice
 
+TOLD = ("level", "robust", "noise", "scale", "forgetting", "max_rank", "window")
+"""Settings that every result names."""
+LOG_UNIT = 0.5
+"""Where the logarithmic scale bends into a linear one, in units of the stream."""
 LARGEST = 1e9
 """Values beyond this many units cannot be squared and weighed safely in float32; they are outliers anyway."""
 
@@ -51,7 +59,7 @@ def init(config: Config, shape: tuple[int, ...]) -> State:
         raise TypeError(f"shape must be a tuple of whole numbers, got {shape!r}.") from None
     if not shape or min(shape) < 1:
         raise ValueError(f"shape must name at least one mode, each of size 1 or more, got {shape}.")
-    check_memory(config, shape)
+    check_memory([config], shape)
     with scope(config):
         return State(config, shape, unit=0.0, steps=0, core=init_core(config, shape))
 
@@ -61,18 +69,80 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult
     return learn(state, as_slice(values, mask, shape=state.shape))
 
 
-def learn(state: State, piece: Slice) -> tuple[State, StepResult]:
-    """`step` for a slice that has been checked already."""
-    state = _with_unit(state, piece)
-    values, mask, left_out = _scaled(state, piece)
+def learn(state: State, piece: Slice, foretold: Foretold | None = None) -> tuple[State, StepResult]:
+    """`step` for a slice that has been checked already, and perhaps been foretold already."""
+    if foretold is None and not state.config.robust:
+        foretold = foretell(state, piece)
+    return Lesson.begin(state, piece).end(foretold)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A slice that is being learned: the device may still be at work."""
+
+    before: State
+    after: State
+    report: Report
+    piece: Slice
+    left_out: NDArray[np.bool_]
+
+    @classmethod
+    def begin(cls, state: State, piece: Slice) -> Lesson:
+        """Hand the slice to the compiled step, and do not wait for it."""
+        state = _with_unit(state, piece)
+        values, mask, left_out = _scaled(state, piece)
+        with scope(state.config):
+            core, report = advance(state.core, values, mask, state.config)
+        return cls(state, replace(state, steps=state.steps + 1, core=core), report, piece, left_out)
+
+    def state(self) -> State:
+        """The state that has learned; the one before if the arithmetic overflowed."""
+        return self.before if Trouble.NOT_FINITE in Trouble(int(self.report.trouble)) else self.after
+
+    def end(self, foretold: Foretold | None) -> tuple[State, StepResult]:
+        """The state and what the slice holds."""
+        report = jax.device_get(self.report)
+        if foretold is not None and not self.before.config.robust:
+            report = _surprises(self.before, report, self.piece, foretold)
+        estimate = _estimate(self.before, report, self.piece, self.left_out)
+        told = StepResult(**vars(estimate), iterations=int(report.iterations), evidence=_finite(report.evidence))
+        return self.state(), told
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """Every observed entry of a slice as the other half of it tells it, before anything is learned from it."""
+
+    mean: NDArray[Any]
+    """On the scale and in the unit of the model, as is all here."""
+    variance: NDArray[Any]
+
+    def in_data_units(self, state: State) -> NDArray[np.float64]:
+        """The means in units of the data."""
+        return _unscaled(state, self.mean)
+
+
+def foretell(state: State, piece: Slice) -> Foretold | None:
+    """Foretell one half of a slice from the other, both ways; None as long as nothing has been learned."""
+    if state.unit == 0 or state.steps == 0:
+        return None
+    values, mask, _ = _scaled(state, piece)
+    half = np.random.default_rng(state.steps).random(state.shape) < 0.5
     with scope(state.config):
-        core, report = advance(state.core, values, mask, state.config)
-        report = jax.device_get(report)
-    estimate = _estimate(state, report, piece, left_out)
-    result = StepResult(**vars(estimate), iterations=int(report.iterations), evidence=_finite(report.evidence))
-    if Trouble.NOT_FINITE in estimate.status.trouble:
-        return state, result
-    return replace(state, steps=state.steps + 1, core=core), result
+        mean, variance = jax.device_get(run_foretell(state.core, values, mask, half, state.config))
+    return Foretold(mean, variance)
+
+
+def _surprises(state: State, report: Report, piece: Slice, foretold: Foretold) -> Report:
+    """The report with outliers by what was foretold: for a model that learns from every entry alike."""
+    values, mask, _ = _scaled(state, piece)
+    rate, ratio = state.config.outlier_rate, state.config.outlier_variance
+    surprise = values - foretold.mean
+    logit = np.log(rate / (1 - rate)) - np.log(ratio) / 2 + (1 - 1 / ratio) / 2 * surprise**2 / foretold.variance
+    probability = np.where(mask, 1 / (1 + np.exp(-np.clip(logit, -700, 700))), 0)
+    outliers: Any = probability * (1 - 1 / ratio) * surprise
+    told: Any = probability
+    return replace(report, outlier_probability=told, outliers=outliers)
 
 
 def look(state: State, values: Any, mask: Any = None) -> Estimate:
@@ -108,21 +178,23 @@ def scope(config: Config) -> Any:
     return jax.enable_x64(config.dtype == "float64")
 
 
-def check_memory(config: Config, shape: tuple[int, ...]) -> None:
-    """Refuse, before anything is allocated, what cannot fit into the memory now free."""
+def check_memory(configs: Sequence[Config], shape: tuple[int, ...]) -> None:
+    """Refuse, before anything is allocated, what cannot fit into the memory now free. All configurations together."""
+    config = configs[0]
     size = 8 if config.dtype == "float64" else 4
     entries, packed = math.prod(shape), config.max_rank * (config.max_rank + 1) // 2
-    window = config.window * entries * (12 * size + 1)
-    contracted = sorted((config.window, *shape))[-2]  # the sweeps sum over the two biggest axes first
-    products = 4 * config.window * entries // contracted * packed * size
+    kept = (config.window * (5 * size + 1) + 5 * len(PACES) * size) * entries
     rows = 8 * (sum(shape) + config.window) * config.max_rank**2 * size
-    rows += 3 * max(shape) ** 2 * size if config.start == "svd" else 0
-    free = _free_memory()
-    if window + products + rows > free:
+    worked = config.window * entries * 11 * size
+    contracted = sorted((config.window, *shape))[-2]  # the sweeps sum over the two biggest axes first
+    worked += 4 * config.window * entries // contracted * packed * size
+    worked += 3 * max(shape) ** 2 * size if config.start == "svd" else 0
+    needed, free = len(configs) * (kept + rows) + worked, _free_memory()
+    if needed > free:
         raise ValueError(
             f"x of shape {shape} with window={config.window} and max_rank={config.max_rank} needs about "
-            f"{(window + products + rows) / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free: "
-            "use a smaller window or max_rank, or cut the slices into smaller ones."
+            f"{needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free: "
+            "use a smaller window or max_rank, preset='fixed', or cut the slices into smaller ones."
         )
 
 
@@ -148,43 +220,68 @@ def _with_unit(state: State, piece: Slice) -> State:
 
 
 def _scaled(state: State, piece: Slice) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Values in units of the stream, the mask of those that can be computed with, and what was left out."""
+    """Values on the scale and in the unit of the model, the mask of those to compute with, and what was left out."""
     values = piece.values.astype(np.float64)
     if state.unit > 0:
         with np.errstate(over="ignore"):
             values = values / state.unit
     left_out = np.abs(values) > LARGEST
     mask = piece.mask & ~left_out
-    return np.where(mask, values, 0).astype(state.config.dtype), mask, left_out
+    values = np.where(mask, values, 0)
+    if state.config.scale == "log":
+        values = np.arcsinh(values / LOG_UNIT)
+    return values.astype(state.config.dtype), mask, left_out
+
+
+def _unscaled(state: State, scaled: Any) -> NDArray[np.float64]:
+    """What `_scaled` did, undone; what does not fit float64 becomes its largest number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values: NDArray[np.float64] = np.nan_to_num(np.asarray(scaled, np.float64))
+        if state.config.scale == "log":
+            values = LOG_UNIT * np.sinh(values)
+        back: NDArray[np.float64] = np.nan_to_num(values * state.unit)
+        return back
 
 
 def _estimate(
     state: State, report: Report, piece: Slice | None = None, left_out: NDArray[np.bool_] | None = None
 ) -> Estimate:
     """The report in units of the data; entries of the slice that were left out are added as outliers."""
+    centre = np.nan_to_num(np.asarray(report.low_rank, np.float64))
 
-    def in_data_units(values: Any) -> NDArray[np.float64]:
-        with np.errstate(over="ignore"):  # data at the very end of float64; the largest number is near enough
-            return np.nan_to_num(np.nan_to_num(np.asarray(values, np.float64)) * state.unit)
+    def spread(reach: Any) -> NDArray[np.float64]:
+        """From `reach` below the centre to as much above it."""
+        if state.config.scale == "linear":
+            return _unscaled(state, 2 * reach)
+        return _unscaled(state, centre + reach) - _unscaled(state, centre - reach)
 
-    variance = np.asarray(report.low_rank_variance, np.float64)
-    low_rank = in_data_units(report.low_rank)
-    outliers = in_data_units(report.outliers)
+    def deviation(variance: Any) -> NDArray[np.float64]:
+        """The 95 % interval over its width in standard deviations."""
+        return spread(1.96 * np.sqrt(np.asarray(variance, np.float64))) / (2 * 1.96)
+
+    low_rank = _unscaled(state, centre)
+    outliers = _unscaled(state, report.outliers)
+    if state.config.scale == "log":  # what the outlier adds depends on where it stands
+        outliers = _unscaled(state, centre + np.asarray(report.outliers, np.float64)) - low_rank
     probability = np.nan_to_num(np.asarray(report.outlier_probability, np.float64))
     trouble = Trouble(int(report.trouble))
     if piece is not None and left_out is not None and left_out.any():
         trouble |= Trouble.OUT_OF_RANGE
         outliers = np.where(left_out, piece.values - low_rank, outliers)
         probability = np.where(left_out, 1.0, probability)
+    noise = np.sqrt(np.float64(report.typical_noise)) * state.unit
+    if state.config.scale == "log":
+        noise *= np.hypot(LOG_UNIT, 1)  # as at the unit of the stream
     return Estimate(
         low_rank=low_rank,
-        std=in_data_units(np.sqrt(variance + np.asarray(report.noise_variance, np.float64))),
-        low_rank_std=in_data_units(np.sqrt(variance)),
+        std=deviation(report.low_rank_variance + report.noise_variance),
+        low_rank_std=deviation(report.low_rank_variance),
         outliers=outliers,
         outlier_probability=probability,
         rank=int(report.rank),
-        noise_std=float(in_data_units(np.sqrt(np.float64(report.typical_noise)))),
+        noise_std=_finite(noise),
         status=Status(trouble),
+        settings=MappingProxyType({name: getattr(state.config, name) for name in TOLD}),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +62,7 @@ class Estimate:
     """One slice as Undertow sees it, in the units of the data. Arrays have the shape of the slice."""
 
     low_rank: Floats
-    """Mean of every entry's low-rank part, missing entries included."""
+    """What every entry should be, missing ones included: its low-rank part, and its level where there is one."""
     std: Floats
     """Predictive standard deviation: about 95 % of new, clean observations fall within ±1.96 std of `low_rank`."""
     low_rank_std: Floats
@@ -75,6 +77,8 @@ class Estimate:
     """Typical noise standard deviation."""
     status: Status
     """How it went, with advice."""
+    settings: Mapping[str, Any]
+    """The settings that this answer was found with; those not given were chosen for the stream."""
 
 
 @dataclass(frozen=True, eq=False)

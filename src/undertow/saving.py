@@ -1,4 +1,4 @@
-"""A model's state as a checkpoint file: which arrays, under which names, and whether they fit this version."""
+"""A model on disk as a checkpoint file: which arrays, under which names, and whether they fit this version."""
 
 from __future__ import annotations
 
@@ -14,27 +14,42 @@ from undertow.functional import State, scope
 from undertow.model.config import Config
 from undertow.model.state import Core
 from undertow.model.step import init_core
+from undertow.panel import Member, Panel
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 """Raise it whenever the meaning or the names of the arrays change, and say in `load` how to read older ones."""
 
 
-def save(path: str | os.PathLike[str], params: dict[str, Any], state: State) -> None:
-    """Write the settings as the user gave them, and the state."""
+def save(path: str | os.PathLike[str], params: dict[str, Any], panel: Panel) -> None:
+    """Write the settings as the user gave them, and all models of the panel."""
     header = {
         "kind": "RobustCP",
         "state_version": STATE_VERSION,
         "params": params,
-        "config": asdict(state.config),
-        "shape": list(state.shape),
-        "unit": state.unit,
-        "steps": state.steps,
+        "shape": list(panel.typical.shape),
+        "steps": panel.steps,
+        "changed": panel.changed,
+        "next_trial": panel.next_trial,
+        "configs": [asdict(config) for config in panel.configs],
+        "members": [
+            {
+                "config": panel.configs.index(member.state.config),
+                "unit": member.state.unit,
+                "steps": member.state.steps,
+                "score": member.score,
+                "judged": member.judged,
+            }
+            for member in panel.members
+        ],
     }
-    leaves, _ = jax.tree_util.tree_flatten_with_path(state.core)
-    write(path, header, {_name(place): np.asarray(leaf) for place, leaf in leaves})
+    arrays = {"typical": panel.typical}
+    for place, member in enumerate(panel.members):
+        leaves, _ = jax.tree_util.tree_flatten_with_path(member.state.core)
+        arrays |= {f"{place}.{_name(path)}": np.asarray(leaf) for path, leaf in leaves}
+    write(path, header, arrays)
 
 
-def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], State]:
+def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Panel]:
     """Read what `save` wrote, or say why not."""
     header, arrays = read(path)
     if header.get("kind") != "RobustCP":
@@ -47,26 +62,42 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], State]:
             f"{STATE_VERSION}: use the version of undertow that wrote it, or start a new model."
         )
     try:
-        config = Config(**header["config"])
-        shape = tuple(int(size) for size in header["shape"])
-        unit, steps = float(header["unit"]), int(header["steps"])
+        panel = _restored(header, arrays)
         params = dict(header["params"])
-        core = _restore(config, shape, arrays)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"checkpoint {os.fspath(path)} does not fit this Undertow ({error}): "
             "use the version of undertow that wrote it, or start a new model."
         ) from error
-    return params, State(config, shape, unit, steps, core)
+    return params, panel
 
 
-def _restore(config: Config, shape: tuple[int, ...], arrays: dict[str, Any]) -> Core:
+def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Panel:
+    shape = tuple(int(size) for size in header["shape"])
+    configs = tuple(Config(**settings) for settings in header["configs"])
+    members = []
+    for place, held in enumerate(header["members"]):
+        config = configs[held["config"]]
+        core = _restored_core(config, shape, arrays, f"{place}.")
+        state = State(config, shape, float(held["unit"]), int(held["steps"]), core)
+        members.append(Member(state, float(held["score"]), int(held["judged"])))
+    if not members:
+        raise ValueError("no model inside")
+    typical = arrays["typical"]
+    if typical.shape != shape or typical.dtype != np.float64:
+        raise ValueError(f"typical is {typical.dtype}{typical.shape}, not float64{shape}")
+    numbers = (int(header[name]) for name in ("steps", "changed", "next_trial"))
+    steps, changed, next_trial = numbers
+    return Panel(configs, tuple(members), steps, typical, changed, next_trial)
+
+
+def _restored_core(config: Config, shape: tuple[int, ...], arrays: dict[str, Any], prefix: str) -> Core:
     with scope(config):
         wanted = jax.eval_shape(lambda: init_core(config, shape))
         leaves, tree = jax.tree_util.tree_flatten_with_path(wanted)
         restored = []
         for place, leaf in leaves:
-            array = arrays[_name(place)]
+            array = arrays[prefix + _name(place)]
             if array.shape != leaf.shape or array.dtype != leaf.dtype:
                 raise ValueError(f"{_name(place)} is {array.dtype}{array.shape}, not {leaf.dtype}{leaf.shape}")
             restored.append(jax.numpy.asarray(array))

@@ -6,10 +6,13 @@ from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, Literal, get_args, get_type_hints
 
+import numpy as np
+
 Outliers = Literal["contaminated", "gaussian_gamma"]
 Noise = Literal["entry", "shared"]
 Tau = Literal["slice", "window"]
 Start = Literal["warm", "svd"]
+Scale = Literal["linear", "log"]
 Dtype = Literal["float32", "float64"]
 
 
@@ -23,6 +26,13 @@ class Config:
     """W, slices kept and re-examined at each step."""
     forgetting: float = 0.95
     """μ in (0, 1]: a slice t steps old counts μ^t."""
+    level: bool = False
+    """Whether every entry has a level of its own, a random walk, besides the low rank."""
+    robust: bool = True
+    """Whether observations can be outliers while the model learns. If not, an entry is an outlier that comes as a
+    surprise after the rest of its slice and all slices before, and it is learned from like any other."""
+    scale: Scale = "linear"
+    """Model the data as they are, or their logarithm ("log": asinh, linear near 0): sizes that vary by factors."""
     outliers: Outliers = "contaminated"
     """What an outlier is: "contaminated" (a wide normal) or "gaussian_gamma" (the paper's sparse term)."""
     noise: Noise = "entry"
@@ -49,9 +59,15 @@ class Config:
     seed: int = 0
     """Used by `start="svd"` only, where the window has fewer directions than components."""
 
+    @property
+    def noise_by_entry(self) -> Any:
+        """noise == "entry", as a number that compiled programs can take."""
+        return self.noise == "entry" if isinstance(self.noise, str) else self.noise
+
     def split(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Numbers, which compiled programs take as arguments, and the rest, which decides what is compiled."""
-        return tuple(getattr(self, name) for name in NUMBERS), tuple(getattr(self, name) for name in STRUCTURE)
+        numbers = tuple(getattr(self, "noise_by_entry" if name == "noise" else name) for name in NUMBERS)
+        return numbers, tuple(getattr(self, name) for name in STRUCTURE)
 
     @classmethod
     def join(cls, structure: tuple[Any, ...], numbers: tuple[Any, ...]) -> Config:
@@ -59,11 +75,16 @@ class Config:
         config = object.__new__(cls)
         for name, value in zip((*STRUCTURE, *NUMBERS), (*structure, *numbers), strict=True):
             object.__setattr__(config, name, value)
+        object.__setattr__(config, "scale", "linear")  # what is compiled sees the data already scaled
         return config
 
     def __post_init__(self) -> None:
         for name, low in (("max_rank", 1), ("window", 1), ("max_iterations", 2), ("seed", 0)):
             object.__setattr__(self, name, _whole(name, getattr(self, name), low))
+        for name in ("level", "robust"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+            object.__setattr__(self, name, bool(getattr(self, name)))
         infinity = float("inf")
         for name, low_end, high_end in (
             ("forgetting", 0.0, 1.0),
@@ -83,10 +104,19 @@ class Config:
             raise ValueError(
                 "start must be 'svd' with outliers='gaussian_gamma', got 'warm': births need the other outlier model."
             )
+        for name, plain in (("level", False), ("robust", True), ("noise", "shared"), ("scale", "linear")):
+            if self.outliers == "gaussian_gamma" and getattr(self, name) != plain:
+                raise ValueError(
+                    f"{name} must be {plain!r} with outliers='gaussian_gamma', got {getattr(self, name)!r}: "
+                    "the paper's model knows nothing else."
+                )
 
 
 NUMBERS = (
     "forgetting",
+    "level",
+    "robust",
+    "noise",
     "outlier_rate",
     "outlier_rate_strength",
     "outlier_variance",
@@ -95,10 +125,12 @@ NUMBERS = (
     "tolerance",
 )
 """Settings that can change without compiling anew."""
-STRUCTURE = tuple(field.name for field in fields(Config) if field.name not in NUMBERS)
+STRUCTURE = tuple(field.name for field in fields(Config) if field.name not in (*NUMBERS, "scale"))
 
+# "default" and "fixed" have the same settings, but with the former `RobustCP` chooses what is not given (panel.py).
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
+    "fixed": {},
     "paper": {
         "outliers": "gaussian_gamma",
         "noise": "shared",

@@ -103,12 +103,51 @@ class GaussianGamma:
 
 @register_dataclass
 @dataclass(frozen=True)
+class Bank:
+    """Filters of the level, one for each pace it might walk at, to find out which fits. Variances over the noise's."""
+
+    mean: Array
+    """(paces, I_1, …, I_N), as is all below unless said otherwise."""
+    variance: Array
+    noise_sum: Array
+    """Noise variance as each filter sees it: noise_sum / noise_count."""
+    noise_count: Array
+    """(I_1, …, I_N)."""
+    score: Array
+    """Log-likelihood of what each has predicted, forgetting."""
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Level:
+    """Posterior of the entrywise level m, a random walk per entry."""
+
+    mean: Array
+    """m̄ (W, I_1, …, I_N), smoothed over the window."""
+    variance: Array
+    """Var m (W, I_1, …, I_N)."""
+    start_mean: Array
+    """Filtered just before the oldest slice of the window (I_1, …, I_N)."""
+    start_variance: Array
+    next_mean: Array
+    """Filtered at the oldest slice: the start once that slice has left."""
+    next_variance: Array
+    spread: Array
+    """v: variance of the level before the first slice."""
+    walk: Array
+    """q (I_1, …, I_N): variance of a step."""
+    bank: Bank
+
+
+@register_dataclass
+@dataclass(frozen=True)
 class Core:
     """All arrays of a state: what the compiled step takes and gives back."""
 
     window: Window
     factors: Factors
     outliers: Contaminated | GaussianGamma
+    level: Level
 
 
 def over_slice(values: Array) -> Array:

@@ -15,13 +15,14 @@ import numpy as np
 from jax import Array, lax
 from jax.tree_util import register_dataclass, register_pytree_node
 
+from undertow.model import level as levels
 from undertow.model import predict, rank
 from undertow.model.birth import born, rank_one
 from undertow.model.config import Config
 from undertow.model.factors import sweep
 from undertow.model.noise import noise_floor
 from undertow.model.outliers import contaminated, gaussian_gamma
-from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Window, over_slice
+from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Window, over_slice
 from undertow.model.svd_start import svd_start
 from undertow.model.trouble import Trouble
 
@@ -68,12 +69,13 @@ class Progress:
 
     factors: Factors
     outliers: Contaminated | GaussianGamma
+    level: Level
     residual: Array
-    """y − x̄ of the window (W, I_1, …, I_N)."""
+    """y − m̄ − x̄ of the window (W, I_1, …, I_N)."""
     variance: Array
-    """Var x of the window."""
+    """Var x + Var m of the window."""
     newest: Array
-    """x̄ of the newest slice after the last sweep (I_1, …, I_N)."""
+    """m̄ + x̄ of the newest slice after the last sweep (I_1, …, I_N)."""
     moving: Array
     """Whether another sweep is needed."""
     iterations: Array
@@ -91,9 +93,9 @@ class Brood:
     factors: Factors
     outliers: Contaminated
     residual: Array
-    """y − x̄ of the window (W, I_1, …, I_N)."""
+    """y − m̄ − x̄ of the window (W, I_1, …, I_N)."""
     variance: Array
-    """Var x of the window."""
+    """Var x + Var m of the window."""
     evidence: Array
     """The outlier model's part of the bound."""
 
@@ -117,7 +119,8 @@ def init_core(config: Config, shape: tuple[int, ...]) -> Core:
         precision_shape=jnp.ones(size, dtype),
         precision_rate=jnp.ones(size, dtype),
     )
-    return Core(window, factors, OUTLIER_MODELS[config.outliers].init(config, shape, dtype))
+    outliers = OUTLIER_MODELS[config.outliers].init(config, shape, dtype)
+    return Core(window, factors, outliers, levels.init(length, shape, dtype))
 
 
 @jax.jit
@@ -127,7 +130,8 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     window = write(core.window, values, mask)
     slice_weights = window.slice_weights(config.forgetting)
     row_share = model.row_share(slice_weights)
-    outliers, factors = model.begin(config, core.outliers, core.factors, window)
+    level = expected_level(config, core.level, window)
+    outliers, factors = model.begin(config, core.outliers, core.factors, window, level)
     if config.start == "svd":
         factors = svd_start(config, factors, window, row_share)
 
@@ -135,9 +139,14 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
 
     def one_sweep(progress: Progress) -> Progress:
         weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
-        factors, failed = sweep(progress.factors, weights, targets, row_share)
+        level = progress.level
+        factors, failed = sweep(progress.factors, weights, targets - level.mean, row_share)
         factors = rank.update_precision(factors, row_share, config.precision_prior)
         residual, variance = window.values - predict.low_rank(factors), predict.variance(factors)
+        level = lax.cond(
+            config.level, lambda: smoothed_level(progress.outliers, level, window, residual), lambda: level
+        )
+        residual, variance = residual - level.mean, variance + level.variance
         outliers = model.update(config, progress.outliers, window, slice_weights, residual, variance)
         newest = window.values[window.newest] - residual[window.newest]
         # Moves below the rounding of the arithmetic say nothing, however small the noise.
@@ -154,7 +163,7 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
             due = ~moving & (rounds < MOST_ROUNDS) & (iterations < config.max_iterations)
             factors, outliers, changed = lax.cond(
                 due,
-                lambda factors, outliers: moves(config, window, factors, outliers, variance),
+                lambda factors, outliers: moves(config, window, factors, outliers, level),
                 lambda factors, outliers: (factors, outliers, jnp.asarray(False)),
                 factors,
                 outliers,
@@ -163,6 +172,7 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
         return Progress(
             factors,
             outliers,
+            level,
             residual,
             variance,
             newest,
@@ -176,9 +186,10 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     start = Progress(
         factors=factors,
         outliers=outliers,
+        level=level,
         residual=window.values,
         variance=jnp.zeros_like(window.values),
-        newest=predict.low_rank(only_row(factors, window.newest))[0],
+        newest=predict.low_rank(only_row(factors, window.newest))[0] + level.mean[window.newest],
         moving=jnp.asarray(True),
         iterations=zero,
         rounds=zero,
@@ -188,7 +199,8 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
         lambda progress: progress.moving & (progress.iterations < config.max_iterations), one_sweep, start
     )
     outliers = model.finish(config, end.outliers, window, slice_weights, end.residual, end.variance)
-    core = Core(window, end.factors, outliers)
+    level = lax.cond(config.level, lambda: judged_level(outliers, end.level, window, end.residual), lambda: end.level)
+    core = Core(window, end.factors, outliers, level)
     evidence = rank.evidence(core.factors, row_share, config.precision_prior)
     evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
     told = tell(config, core, window.newest, end.residual[window.newest], end.variance[window.newest])
@@ -199,13 +211,14 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
 
 
 def moves(
-    config: Config, window: Window, factors: Factors, outliers: Contaminated, variance: Array
+    config: Config, window: Window, factors: Factors, outliers: Contaminated, level: Level
 ) -> tuple[Factors, Contaminated, Array]:
     """Deaths, then births, each as long as the evidence gains. Returns whether anything changed."""
     prior = config.precision_prior
     slice_weights = window.slice_weights(config.forgetting)
     row_share = contaminated.row_share(slice_weights)
     weights, targets = contaminated.weights_and_targets(outliers, window, slice_weights)
+    targets = targets - level.mean
     count = slice_weights @ over_slice(window.mask.astype(weights.dtype))
 
     def bound(outliers: Contaminated, residual: Array, variance: Array) -> Array:
@@ -229,7 +242,9 @@ def moves(
         return rank.choose(gains, grown, carry), gains
 
     residual = targets - predict.low_rank(factors)
-    (factors, residual, variance), deaths = repeat(one_death, (factors, residual, variance), config.max_rank)
+    carry = (factors, residual, predict.variance(factors))
+    (factors, residual, variance), deaths = repeat(one_death, carry, config.max_rank)
+    variance = variance + level.variance
     # Updated first, so that what the outlier model gains by itself is not put down to the newcomer.
     outliers = contaminated.update(config, outliers, window, slice_weights, residual, variance)
     brood = Brood(factors, outliers, residual, variance, bound(outliers, residual, variance))
@@ -242,18 +257,61 @@ def smooth(core: Core, lag: Array, config: Config) -> Report:
     """What is known now about the slice `lag` steps before the newest."""
     slot = jnp.mod(core.window.newest - lag, config.window)
     row = only_row(core.factors, slot)
-    return tell(config, core, slot, core.window.values[slot] - predict.low_rank(row)[0], predict.variance(row)[0])
+    residual = core.window.values[slot] - core.level.mean[slot] - predict.low_rank(row)[0]
+    return tell(config, core, slot, residual, predict.variance(row)[0] + core.level.variance[slot])
 
 
 @jax.jit
 def project(core: Core, values: Array, mask: Array, config: Config) -> Report:
-    """The report of a slice met with the factors held fixed: nothing is learned from it."""
+    """The report of a slice met with factors and level held fixed: nothing is learned from it."""
     model = OUTLIER_MODELS[config.outliers]
     window = write(core.window, values, mask)
-    outliers, factors = model.meet(core.outliers, core.factors, window)
-    row = only_row(factors, window.newest)
-    core = Core(window, factors, outliers)
-    return tell(config, core, window.newest, values - predict.low_rank(row)[0], predict.variance(row)[0])
+    level = expected_level(config, core.level, window)
+    outliers, factors = model.meet(core.outliers, core.factors, window, level)
+    slot, row = window.newest, only_row(factors, window.newest)
+    core = Core(window, factors, outliers, level)
+    residual = values - level.mean[slot] - predict.low_rank(row)[0]
+    return tell(config, core, slot, residual, predict.variance(row)[0] + level.variance[slot])
+
+
+@jax.jit
+def foretell(core: Core, values: Array, mask: Array, half: Array, config: Config) -> tuple[Array, Array]:
+    """Every observed entry as the other half of its slice tells it, with factors and level as they were before.
+
+    Mean and variance of the observation (I_1, …, I_N); `half` says which entries belong together.
+    """
+
+    def from_one_half(shown: Array) -> tuple[Array, Array]:
+        report = project(core, jnp.where(shown, values, 0), shown, config)
+        return report.low_rank, report.low_rank_variance + report.noise_variance
+
+    means, variances = lax.map(from_one_half, jnp.stack([mask & half, mask & ~half]))
+    return jnp.where(half, means[1], means[0]), jnp.where(half, variances[1], variances[0])
+
+
+def expected_level(config: Config, level: Level, window: Window) -> Level:
+    """The level with the newest slice expected where the last one was."""
+    moved: Level = lax.cond(config.level, lambda: levels.arrive(level, window), lambda: level)
+    return moved
+
+
+def smoothed_level(outliers: Contaminated | GaussianGamma, level: Level, window: Window, targets: Array) -> Level:
+    """The level of the window given y − x̄. No slice counts less for being old: the walk itself forgets."""
+    if isinstance(outliers, GaussianGamma):
+        return level
+    alike = jnp.ones(targets.shape[0], targets.dtype)
+    weights, _ = contaminated.weights_and_targets(outliers, window, alike)
+    return levels.update(level, window, weights, targets)
+
+
+def judged_level(outliers: Contaminated | GaussianGamma, level: Level, window: Window, residual: Array) -> Level:
+    """The level with its walks chosen anew, by the newest slice; `residual` is y − m̄ − x̄."""
+    if isinstance(outliers, GaussianGamma):
+        return level
+    slot = window.newest
+    trust = contaminated.trust(outliers, outliers.probability[slot], outliers.slice_scale[slot])
+    noise = contaminated.noise_now(outliers)
+    return levels.finish(level, window.mask[slot], trust, residual[slot] + level.mean[slot], noise)
 
 
 def write(window: Window, values: Array, mask: Array) -> Window:

@@ -24,11 +24,22 @@ from jax.scipy.special import digamma, gammaln, xlogy
 from undertow.model import noise, predict
 from undertow.model.config import Config
 from undertow.model.factors import plan, single_row, update_axes, with_row
-from undertow.model.state import Contaminated, Factors, Window, along_time, over_slice
+from undertow.model.rank import choose
+from undertow.model.state import Contaminated, Factors, Level, Window, along_time, over_slice
 
 ROW_TURNS = 8
 SURPRISE = 9.0
 """φ of a slice, as it is met, beyond which something has changed: three times the usual noise."""
+NEVER = 1e-30
+"""α0 of a share of outliers that is 0."""
+CHI_SQUARE_MEDIAN = 0.4549
+"""Median of the square of a standard normal variable."""
+SMALLEST_SCALE = 1e-3
+TOO_WIDE = 0.5
+"""Noise variance by the median, over that in use, below which a quench is tried."""
+QUENCH_TURNS = 4
+SAMPLE = 8192
+"""Entries of the window that the median is taken of, about."""
 SLICE_PRIOR = 30.0
 """ν: how many observations the prior of φ_t around 1 is worth. Without it slices of ten entries fit their own noise."""
 
@@ -50,9 +61,10 @@ def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> Contaminat
     )
 
 
-def rate_prior(config: Config) -> tuple[float, float]:
-    """Parameters of the prior Beta(α0, β0) of π."""
-    return config.outlier_rate * config.outlier_rate_strength, (1 - config.outlier_rate) * config.outlier_rate_strength
+def rate_prior(config: Config) -> tuple[Array, float]:
+    """Parameters of the prior Beta(α0, β0) of π. Where the model is not to be robust, nothing is an outlier."""
+    flagged = jnp.where(config.robust, config.outlier_rate * config.outlier_rate_strength, NEVER)
+    return flagged, (1 - config.outlier_rate) * config.outlier_rate_strength
 
 
 def precision(state: Contaminated) -> Array:
@@ -60,17 +72,24 @@ def precision(state: Contaminated) -> Array:
     return state.noise_shape / state.noise_rate
 
 
+def noise_now(state: Contaminated) -> Array:
+    """1/τ̄_i: the noise variance of every entry (I_1, …, I_N)."""
+    return state.noise_rate / state.noise_shape
+
+
 def trust(state: Contaminated, probability: Array, scale: Array) -> Array:
     """(1−ρ)/φ + ρ/κ: how much of an entry's precision is left."""
     return (1 - probability) / scale + probability / state.ratio
 
 
-def begin(config: Config, state: Contaminated, factors: Factors, window: Window) -> tuple[Contaminated, Factors]:
+def begin(
+    config: Config, state: Contaminated, factors: Factors, window: Window, level: Level
+) -> tuple[Contaminated, Factors]:
     """The start of a step: meet the newest slice; once per turn of the ring, reconsider what has been shut out."""
-    state, factors = meet(state, factors, window)
+    state, factors = meet(state, factors, window, level)
     slice_weights = window.slice_weights(config.forgetting)
     due = (window.newest == 0) & shut_out(state, window, slice_weights)
-    hot = lax.cond(due, lambda: reheated(config, state, factors, window, slice_weights), lambda: state)
+    hot = lax.cond(due, lambda: reheated(config, state, factors, window, slice_weights, level), lambda: state)
     return hot, factors
 
 
@@ -94,10 +113,10 @@ def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array
 
 
 def reheated(
-    config: Config, state: Contaminated, factors: Factors, window: Window, slice_weights: Array
+    config: Config, state: Contaminated, factors: Factors, window: Window, slice_weights: Array, level: Level
 ) -> Contaminated:
     """Noise as large as all residuals, flagged ones included, and outliers judged by that: the sweeps cool it down."""
-    square = (window.values - predict.low_rank(factors)) ** 2
+    square = (window.values - level.mean - predict.low_rank(factors)) ** 2
     per_slice = over_slice(jnp.where(window.mask, precision(state) * square, 0))
     count = over_slice(window.mask.astype(square.dtype))
     factor = jnp.maximum(slice_weights @ per_slice / jnp.maximum(slice_weights @ count, 1), 1)
@@ -111,10 +130,12 @@ def reheated(
     return update_probability(state, window, square)
 
 
-def meet(state: Contaminated, factors: Factors, window: Window) -> tuple[Contaminated, Factors]:
+def meet(state: Contaminated, factors: Factors, window: Window, level: Level) -> tuple[Contaminated, Factors]:
     """The newest slice's temporal row, outliers and scale from a robust regression on the current factors."""
     slot = window.newest
-    row_mean, row_covariance, probability, scale = fit_row(state, factors, window.values[slot], window.mask[slot])
+    row_mean, row_covariance, probability, scale = fit_row(
+        state, factors, window.values[slot] - level.mean[slot], window.mask[slot], level.variance[slot]
+    )
     factors = with_row(factors, slot, row_mean, row_covariance)
     state = replace(
         state,
@@ -124,7 +145,9 @@ def meet(state: Contaminated, factors: Factors, window: Window) -> tuple[Contami
     return state, factors
 
 
-def fit_row(state: Contaminated, factors: Factors, values: Array, mask: Array) -> tuple[Array, Array, Array, Array]:
+def fit_row(
+    state: Contaminated, factors: Factors, values: Array, mask: Array, spread: Array
+) -> tuple[Array, Array, Array, Array]:
     """Temporal row (mean, covariance), outlier probabilities and φ of one slice, the factors held fixed.
 
     Starts from an inflated noise level, as if the row were 0, and lets it settle: so neither outliers nor a changed
@@ -139,15 +162,20 @@ def fit_row(state: Contaminated, factors: Factors, values: Array, mask: Array) -
         weights = jnp.where(mask, precision(state) * trust(state, probability, scale), 0)
         row, unsolved = update_axes(row, weights, values, share, [0], biggest)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
-        square = (values - predict.low_rank(row)) ** 2 + predict.variance(row)
+        square = (values - predict.low_rank(row)) ** 2 + predict.variance(row) + spread
         scale = slice_scales(state, mask, probability, square)
         probability = outlier_probability(state, mask, square, scale)
         return row, probability, slice_scales(state, mask, probability, square)
 
-    nobody = jnp.zeros_like(values)
-    start = (single_row(factors), nobody, slice_scales(state, mask, nobody, values**2))
+    start = (single_row(factors), jnp.zeros_like(values), first_scale(state, mask, values**2 + spread))
     row, probability, scale = lax.fori_loop(0, ROW_TURNS, turn, start)
     return row.row_means[0], row.row_covariances[0], probability[0], scale[0]
+
+
+def first_scale(state: Contaminated, mask: Array, square: Array) -> Array:
+    """φ (1,) of a slice of which nothing is known yet, by its median: outliers, if they are few, do not count."""
+    middle = jnp.nanmedian(jnp.where(mask, precision(state) * square, jnp.nan)) / CHI_SQUARE_MEDIAN
+    return jnp.clip(jnp.where(mask.any(), middle, 1), SMALLEST_SCALE, state.ratio)[None]
 
 
 def weights_and_targets(state: Contaminated, window: Window, slice_weights: Array) -> tuple[Array, Array]:
@@ -185,10 +213,45 @@ def update(
 def finish(
     config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Contaminated:
-    """Once per slice, at the end: how strongly the noise levels of the entries are pooled."""
-    if config.noise == "shared":
-        return state
-    return update_pooling(state, window, slice_weights, residual**2 + variance)
+    """Once per slice, at the end: less noise and more outliers, if that fits better; how strongly noise is pooled."""
+    state = quenched(config, state, window, slice_weights, residual, variance)
+    pooled = update_pooling(state, window, slice_weights, residual**2 + variance)
+    return choose(config.noise_by_entry, pooled, state)
+
+
+def quenched(
+    config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+) -> Contaminated:
+    """Noise as small as its median says, and what sticks out then as outliers, if the evidence gains by it.
+
+    Where a fifth of all entries are outliers, noise wide enough for all of them explains itself: no coordinate step
+    leads from there to the truth.
+    """
+    square = residual**2 + variance
+    thin = max(1, square.size // SAMPLE)
+    scaled = precision(state) * square / along_time(state.slice_scale, square)
+    sample = jnp.where(window.mask, scaled, jnp.nan).reshape(-1)[::thin]
+    factor = jnp.nanmedian(sample) / CHI_SQUARE_MEDIAN
+
+    def colder() -> Contaminated:
+        cold = replace(
+            state,
+            ratio=state.ratio / factor,
+            pool_rate=state.pool_rate * factor,
+            noise_rate=state.noise_rate * factor,
+        )
+        cold = update_probability(cold, window, square)
+        for _ in range(QUENCH_TURNS):
+            cold = update(config, cold, window, slice_weights, residual, variance)
+
+        def bound(candidate: Contaminated) -> Array:
+            return evidence(config, candidate, window, slice_weights, residual, variance)
+
+        return choose(bound(cold) > bound(state), cold, state)
+
+    due = config.robust & (factor < TOO_WIDE) & (factor > 0)
+    better: Contaminated = lax.cond(due, colder, lambda: state)
+    return better
 
 
 def outlier_probability(state: Contaminated, mask: Array, square: Array, scale: Array) -> Array:
@@ -252,17 +315,7 @@ def update_pooling(state: Contaminated, window: Window, slice_weights: Array, sq
     """α: the best of α, 1.5α and α/1.5 by the evidence with τ integrated out. It moves slowly: a stream that starts
     unexplained must not have its structure taken for uneven noise."""
     counts, sums = noise_statistics(state, window, slice_weights, square)
-    steps = jnp.asarray([1, 1.5, 1 / 1.5], square.dtype)
-    shapes = jnp.clip(state.pool_shape * steps, noise.POOL_SMALLEST, noise.POOL_LARGEST)
-
-    def candidate(shape: Array) -> tuple[Array, Array]:
-        start = state.pool_rate * shape / state.pool_shape
-        rate = noise.pooled_rate(shape, start, counts, sums, noise.noise_floor(square.dtype))
-        return rate, noise.pool_evidence(shape, rate, counts, sums)
-
-    rates, scores = lax.map(candidate, shapes)
-    best = jnp.argmax(scores)
-    shape, rate = shapes[best], rates[best]
+    shape, rate = noise.better_pool(state.pool_shape, state.pool_rate, counts, sums)
     return replace(state, pool_shape=shape, pool_rate=rate, noise_shape=shape + counts / 2, noise_rate=rate + sums / 2)
 
 

@@ -18,7 +18,7 @@ from jax import Array, lax
 from undertow.model import noise, predict
 from undertow.model.config import Config
 from undertow.model.factors import plan, single_row, update_axes, with_row
-from undertow.model.state import Factors, GaussianGamma, Window, along_time, over_slice
+from undertow.model.state import Factors, GaussianGamma, Level, Window, along_time, over_slice
 
 PRIOR = 1e-6
 """a0 = b0 of τ and γ, as in the paper, in units of the stream."""
@@ -38,7 +38,9 @@ def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> GaussianGa
     )
 
 
-def begin(config: Config, state: GaussianGamma, factors: Factors, window: Window) -> tuple[GaussianGamma, Factors]:
+def begin(
+    config: Config, state: GaussianGamma, factors: Factors, window: Window, level: Level
+) -> tuple[GaussianGamma, Factors]:
     """Meet the newest slice: what was found so far is frozen, S, γ and τ of the newest start as in the paper."""
     fresh = init(config, state.gamma_rate.shape, state.sparse.dtype)
     return replace(fresh, sparse=state.sparse.at[window.newest].set(0)), factors
@@ -50,7 +52,7 @@ def surprised(state: GaussianGamma, window: Window) -> Array:
     return jnp.asarray(False)
 
 
-def meet(state: GaussianGamma, factors: Factors, window: Window) -> tuple[GaussianGamma, Factors]:
+def meet(state: GaussianGamma, factors: Factors, window: Window, level: Level) -> tuple[GaussianGamma, Factors]:
     """The newest slice's temporal row and sparse term, the mode factors and the noise held fixed."""
     slot = window.newest
     values, mask = window.values[slot][None], window.mask[slot][None]

@@ -1,0 +1,152 @@
+"""The level: what every entry has of its own, apart from the low rank. A random walk per entry, all at once.
+
+    m_ti = m_{t−1,i} + step,   step ~ N(0, q_i),   before the first slice m_i ~ N(0, v)
+
+Given weights w and targets y − x̄ this is a scalar Kalman filter and smoother per entry over the window. What lies
+before the window is kept in the filtered state of the last slice that left it. So the level holds its value through
+gaps and remembers as long as its own walk lets it: the forgetting of the factors does not enter.
+
+How fast an entry walks differs from entry to entry and decides a lot: one wanders, its neighbour only jitters. So a
+bank of filters runs beside, one per pace ψ (variance of a step over that of the noise), each judged by how well it has
+predicted the entry so far; slower ones are believed sooner (prior 1/ψ). Estimating q from the smoothed steps instead
+stands still: what is smooth stays smooth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from undertow.model.state import Bank, Level, Window
+
+PACES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+"""The ψ to choose from."""
+FIRST_WALK = 1e-3
+"""q before any data."""
+FIRST_SPREAD = 0.1
+"""v before any data: small, so that the low rank may explain first what it can."""
+BANK_MEMORY = 0.97
+"""What a slice back counts in the choice of a pace."""
+MOST_SURPRISE = 9.0
+"""Squared surprise of an observation, over its variance, beyond which it counts no more to a filter of the bank."""
+UNKNOWN = 1e6
+"""Variance of a filter of the bank before its entry was seen, over that of the noise."""
+NOISE_STRENGTH = 0.5
+"""How many observations the model's noise counts in a filter's own."""
+
+
+def init(length: int, shape: tuple[int, ...], dtype: jnp.dtype) -> Level:
+    """No level yet."""
+    zeros, spread = jnp.zeros(shape, dtype), jnp.full(shape, FIRST_SPREAD, dtype)
+    several = jnp.zeros((len(PACES), *shape), dtype)
+    return Level(
+        mean=jnp.zeros((length, *shape), dtype),
+        variance=jnp.zeros((length, *shape), dtype),
+        start_mean=zeros,
+        start_variance=spread,
+        next_mean=zeros,
+        next_variance=spread,
+        spread=jnp.asarray(FIRST_SPREAD, dtype),
+        walk=jnp.full(shape, FIRST_WALK, dtype),
+        bank=Bank(several, several + UNKNOWN, several, zeros, several),
+    )
+
+
+def arrive(level: Level, window: Window) -> Level:
+    """A slice was written over the oldest: the start moves on, and the newest is expected where the last one was."""
+    slot = window.newest
+    last = jnp.mod(slot - 1, level.mean.shape[0])
+    first = window.filled == 1
+    mean = jnp.where(first, level.next_mean, level.mean[last])
+    variance = jnp.where(first, level.next_variance, level.variance[last]) + level.walk
+    return replace(
+        level,
+        mean=level.mean.at[slot].set(mean),
+        variance=level.variance.at[slot].set(variance),
+        start_mean=level.next_mean,
+        start_variance=level.next_variance,
+    )
+
+
+def update(level: Level, window: Window, weights: Array, targets: Array) -> Level:
+    """q(m) for the whole window: filter forward, smooth backward. Weights are precisions (W, I_1, …, I_N)."""
+    length = targets.shape[0]
+    order = jnp.mod(window.newest + 1 + jnp.arange(length, dtype=jnp.int32), length)  # oldest first
+    live = (jnp.arange(length) >= length - window.filled).astype(targets.dtype)
+    start = (level.start_mean, level.start_variance)
+
+    def forward(past: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        mean, variance = past
+        slot, alive = now
+        predicted = variance + alive * level.walk
+        told = predicted * weights[slot]
+        posterior = mean + told / (1 + told) * (targets[slot] - mean), predicted / (1 + told)
+        return posterior, posterior
+
+    newest, (means, variances) = lax.scan(forward, start, (order, live))
+
+    def backward(
+        later: tuple[Array, Array], now: tuple[Array, Array, Array]
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        mean, variance, alive = now
+        predicted = variance + alive * level.walk
+        back = variance / predicted
+        smoothed = mean + back * (later[0] - mean), variance + back**2 * (later[1] - predicted)
+        return smoothed, later
+
+    before = jnp.concatenate([level.start_mean[None], means[:-1]])
+    spread_before = jnp.concatenate([level.start_variance[None], variances[:-1]])
+    first, (smooth_means, smooth_variances) = lax.scan(backward, newest, (before, spread_before, live), reverse=True)
+
+    # As long as the first slice is in the window: how far from 0 levels are, by the entries that have been seen.
+    fresh = window.filled < length
+    seen = window.mask.any(axis=0)
+    typical = jnp.where(seen, first[0] ** 2 + first[1], 0).sum() / jnp.maximum(seen.sum(), 1)
+    spread = jnp.where(fresh, typical, level.spread)
+    start_variance = jnp.where(fresh, spread, level.start_variance)
+    slots = jnp.mod(jnp.arange(length, dtype=jnp.int32) - window.newest - 1, length)
+    return replace(
+        level,
+        mean=smooth_means[slots],
+        variance=smooth_variances[slots],
+        start_variance=start_variance,
+        next_mean=jnp.where(fresh, level.start_mean, means[0]),
+        next_variance=jnp.where(fresh, start_variance, variances[0]),
+        spread=spread,
+    )
+
+
+def finish(level: Level, mask: Array, trust: Array, target: Array, noise: Array) -> Level:
+    """Once per slice, at its end: judge the paces by the newest slice, y − x̄, and choose anew.
+
+    `trust` is the share of its precision that an entry keeps (an outlier little), `noise` the variance of the others.
+    """
+    bank = level.bank
+    paces = jnp.asarray(PACES, target.dtype).reshape(-1, *([1] * target.ndim))
+    known = bank.variance < UNKNOWN / 2
+    judged = mask & known
+    predicted = bank.variance + paces
+    spread = predicted + 1 / jnp.maximum(trust, 1 / UNKNOWN)
+    surprise = target - bank.mean
+    own_noise = (NOISE_STRENGTH * noise + bank.noise_sum) / (NOISE_STRENGTH + bank.noise_count)
+    # Bounded: an outlier must not pass for a long step, or the walk grows and takes the next one for granted.
+    square = surprise**2 / (own_noise * spread)
+    bounded = jnp.minimum(square, MOST_SURPRISE)
+    score = -(jnp.log(own_noise * spread) + bounded) / 2
+    score = BANK_MEMORY * bank.score + jnp.where(judged, score, 0)
+    heard = jnp.where(square > bounded, jnp.sqrt(bounded / jnp.maximum(square, MOST_SURPRISE)), 1)
+    gain = jnp.where(mask, predicted / spread * jnp.where(known, heard, 1), 0)
+    bank = Bank(
+        mean=bank.mean + gain * surprise,
+        variance=jnp.minimum(predicted * (1 - gain), UNKNOWN),
+        noise_sum=BANK_MEMORY * bank.noise_sum + jnp.where(judged, bounded * own_noise, 0),
+        noise_count=BANK_MEMORY * bank.noise_count + judged[0],
+        score=score,
+    )
+    chosen = jax.nn.softmax(score - jnp.log(paces), axis=0)
+    own_noise = (NOISE_STRENGTH * noise + bank.noise_sum) / (NOISE_STRENGTH + bank.noise_count)
+    walk = jnp.exp((chosen * jnp.log(paces * own_noise)).sum(axis=0))
+    return replace(level, bank=bank, walk=jnp.where(bank.noise_count > 0, walk, level.walk))

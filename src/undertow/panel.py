@@ -1,0 +1,226 @@
+"""Automatic settings: a few models of one stream side by side, and the one that foretells best speaks.
+
+No fixed settings are best everywhere: a level of its own for every entry is the making of some streams and the ruin of
+others. So before a slice is learned, every model foretells each half of it from the other half; the errors are squared,
+averaged, and the log of that averaged over time. The model with the least average gives the answer, all go on learning.
+
+- An error counts no more than `LIMIT` times the entry's own typical size, and an entry that all models miss by more
+  than that says nothing about which is better: outliers are nobody's fault. (Trimming a fixed share instead judges the
+  typical entry only; each model's own likelihood flatters small variances.)
+- After the opening only two stay: the best, and the best robust one (or the second best, if the best is robust). Every
+  now and then one that left gets a new start beside them, and stays if it has become better.
+- Outliers are told by a robust model wherever one foretells nearly as well as the best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow import functional
+from undertow.functional import Foretold, Lesson, State
+from undertow.model.config import Config, make_config
+from undertow.result import StepResult
+from undertow.slices import Slice
+
+VARIANTS: tuple[dict[str, Any], ...] = (
+    {"level": False, "robust": True, "noise": "entry", "scale": "linear", "forgetting": 0.95},
+    {"level": False, "robust": True, "noise": "entry", "scale": "linear", "forgetting": 0.8},
+    {"level": True, "robust": True, "noise": "entry", "scale": "linear", "forgetting": 0.95},
+    {"level": True, "robust": False, "noise": "shared", "scale": "linear", "forgetting": 0.95},
+    {"level": False, "robust": False, "noise": "shared", "scale": "linear", "forgetting": 0.95},
+    {"level": True, "robust": False, "noise": "entry", "scale": "log", "forgetting": 0.95},
+    {"level": True, "robust": True, "noise": "entry", "scale": "log", "forgetting": 0.95},
+)
+"""What is tried where a setting is not given."""
+MEMORY = 0.9
+"""What a slice back counts in a model's score."""
+LIMIT = 3.0
+TYPICAL_STEP = 0.1
+"""How fast an entry's typical size follows, per observation."""
+NEARLY = 0.3
+"""Difference in score up to which a robust model may tell the outliers."""
+OPENING = 20
+"""Slices until only two are left."""
+CLEAR, CLEAR_AFTER = 0.7, 8
+"""A model whose score lies this far behind after so many slices leaves before the opening ends."""
+REST, TRIAL = 120, 40
+"""Slices between trials of those that left, and the length of a trial."""
+SMALLEST_RANK, LARGEST_RANK = 16, 64
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One model of the panel."""
+
+    state: State
+    score: float = 0.0
+    """Log of its squared error, averaged over time."""
+    judged: int = 0
+    """How many slices that average is over."""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """All models of one stream. Treat it as a value: `learn` never changes it."""
+
+    configs: tuple[Config, ...]
+    """All that may take part."""
+    members: tuple[Member, ...]
+    """Those that do, in no order."""
+    steps: int
+    """Slices seen."""
+    typical: NDArray[np.float64]
+    """Typical |y| of every entry; NaN where nothing was seen."""
+    changed: int
+    """Slice at which somebody last joined or left."""
+    next_trial: int
+    """Place in `configs` of the next to be tried again."""
+
+    @property
+    def speaker(self) -> Member:
+        """The member that foretells best."""
+        return min(self.members, key=_standing)
+
+
+def candidates(preset: str, given: dict[str, Any], shape: tuple[int, ...]) -> tuple[Config, ...]:
+    """Every configuration to be tried: what is given stays as it is, what is not is chosen."""
+    if preset != "default":
+        return (make_config(preset, **given),)
+    pinned = {name: value for name, value in given.items() if value is not None}
+    if pinned.get("outliers") == "gaussian_gamma" or pinned.get("start") == "svd":
+        return (make_config(preset, **pinned),)  # the paper's parts know no variants
+    size = {"max_rank": largest_rank(shape)}
+    configs = [make_config(preset, **{**size, **variant, **pinned}) for variant in VARIANTS]
+    return tuple(dict.fromkeys(configs))
+
+
+def largest_rank(shape: tuple[int, ...]) -> int:
+    """Room for components: a picture needs more of them than a small table."""
+    return min(max(SMALLEST_RANK, round(math.sqrt(math.prod(shape)) / 4)), LARGEST_RANK)
+
+
+def init(configs: tuple[Config, ...], shape: tuple[int, ...]) -> Panel:
+    """All of them, none of which has seen anything."""
+    members = tuple(Member(functional.init(config, shape)) for config in configs)
+    return Panel(configs, members, steps=0, typical=np.full(shape, np.nan), changed=0, next_trial=0)
+
+
+def learn(panel: Panel, piece: Slice) -> tuple[Panel, StepResult]:
+    """Foretell, judge, learn, let the best speak."""
+    foretold = [_foretell(panel, member, piece) for member in panel.members]
+    panel = _judged(panel, piece, foretold)
+    lessons = [Lesson.begin(member.state, piece) for member in panel.members]
+    place = panel.members.index(panel.speaker)
+    _, result = lessons[place].end(foretold[place])
+    judge = panel.members.index(_judge_of_outliers(panel))
+    if judge != place:
+        _, other = lessons[judge].end(foretold[judge])
+        result = replace(result, outliers=other.outliers, outlier_probability=other.outlier_probability)
+    members = (replace(member, state=lesson.state()) for member, lesson in zip(panel.members, lessons, strict=True))
+    panel = replace(panel, members=tuple(members), steps=panel.steps + 1, typical=_typical(panel.typical, piece))
+    return _seated(panel), result
+
+
+def _foretell(panel: Panel, member: Member, piece: Slice) -> Foretold | None:
+    """Only where it is needed: to be judged, or to find outliers in hindsight."""
+    if len(panel.configs) == 1 and member.state.config.robust:
+        return None
+    return functional.foretell(member.state, piece)
+
+
+def _judged(panel: Panel, piece: Slice, foretold: list[Foretold | None]) -> Panel:
+    """The panel with the errors of this slice in every member's score."""
+    if len(panel.members) == 1 or not piece.mask.any() or all(one is None for one in foretold):
+        return panel
+    ready = [
+        one is not None and _experienced(panel, member) for one, member in zip(foretold, panel.members, strict=True)
+    ]
+    truth = piece.values[piece.mask].astype(np.float64)
+    typical = panel.typical[piece.mask]
+    general = np.nanmedian(panel.typical) if np.isfinite(panel.typical).any() else np.inf
+    limit = LIMIT * np.maximum(np.where(np.isnan(typical), general, typical), general)
+    errors = [
+        np.minimum(np.abs(one.in_data_units(member.state)[piece.mask] - truth), limit)
+        for one, member, counts in zip(foretold, panel.members, ready, strict=True)
+        if counts and one is not None
+    ]
+    if not errors:
+        return panel
+    telling = np.min(errors, axis=0) < limit
+    if not telling.any():
+        return panel
+    least = np.finfo(np.float32).tiny
+    scores = iter([float(np.log(np.mean(error[telling] ** 2) + least)) for error in errors])
+    members = (
+        _with_score(member, next(scores)) if counts else member
+        for member, counts in zip(panel.members, ready, strict=True)
+    )
+    return replace(panel, members=tuple(members))
+
+
+def _with_score(member: Member, score: float) -> Member:
+    """The running average, of all slices as long as they are few."""
+    weight = max(1 - MEMORY, 1 / (member.judged + 1))
+    return replace(member, score=member.score + weight * (score - member.score), judged=member.judged + 1)
+
+
+def _experienced(panel: Panel, member: Member) -> bool:
+    """One that joined late is judged once its window is full."""
+    return member.state.steps == panel.steps or member.state.steps >= member.state.config.window
+
+
+def _judge_of_outliers(panel: Panel) -> Member:
+    """The speaker, or if it is not robust, the best robust member that foretells nearly as well."""
+    speaker = panel.speaker
+    near = [one for one in _robust(panel.members) if one.judged and one.score < speaker.score + NEARLY]
+    return speaker if speaker.state.config.robust or not near else min(near, key=_standing)
+
+
+def _robust(members: Sequence[Member]) -> list[Member]:
+    return [member for member in members if member.state.config.robust]
+
+
+def _best_two(panel: Panel) -> Panel:
+    """The panel with the best and the best robust member, or the second best if the best is robust."""
+    order = sorted(panel.members, key=_standing)
+    others = order[1:] if order[0].state.config.robust else _robust(order[1:]) or order[1:]
+    return replace(panel, members=(order[0], *others[:1]), changed=panel.steps)
+
+
+def _standing(member: Member) -> tuple[bool, float]:
+    return member.judged == 0, member.score
+
+
+def _typical(typical: NDArray[np.float64], piece: Slice) -> NDArray[np.float64]:
+    """A running median of |y| per entry: a step up or down by a tenth."""
+    size = np.abs(piece.values.astype(np.float64))
+    step = np.where(size > typical, 1 + TYPICAL_STEP, 1 / (1 + TYPICAL_STEP))
+    return np.where(piece.mask, np.where(np.isnan(typical), size, typical * step), typical)
+
+
+def _seated(panel: Panel) -> Panel:
+    """Who stays, who leaves, who gets another trial."""
+    if len(panel.configs) <= 2:
+        return panel
+    since = panel.steps - panel.changed
+    if panel.changed == 0:  # the opening
+        if panel.steps >= OPENING:
+            return _best_two(panel)
+        behind = panel.speaker.score + CLEAR
+        kept = [one for one in panel.members if one.judged < CLEAR_AFTER or one.score < behind]
+        return replace(panel, members=tuple(kept))
+    if len(panel.members) > 2:
+        return _best_two(panel) if since >= TRIAL else panel
+    if since < REST:
+        return panel
+    playing = {member.state.config for member in panel.members}
+    waiting = [place for place, config in enumerate(panel.configs) if config not in playing]
+    place = next((place for place in waiting if place >= panel.next_trial), waiting[0])
+    newcomer = Member(functional.init(panel.configs[place], panel.typical.shape))
+    return replace(panel, members=(*panel.members, newcomer), changed=panel.steps, next_trial=place + 1)
