@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from undertow.checkpoint import CheckpointError
     from undertow.estimator import FactorMatrices, RobustCP, load
     from undertow.functional import State, init, step
+    from undertow.loop import run
     from undertow.model.config import Config, make_config
     from undertow.result import Estimate, Status, StepResult
     from undertow.slices import Slice, as_slice
@@ -29,6 +30,7 @@ _HOMES = {
     "init": "functional",
     "load": "estimator",
     "make_config": "model.config",
+    "run": "loop",
     "step": "functional",
 }
 """Where each public name lives. Imported on first use: `undertow --help` must not wait for jax."""
@@ -48,6 +50,7 @@ __all__ = [
     "init",
     "load",
     "make_config",
+    "run",
     "step",
 ]
 
