@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from undertow.model.config import Config, make_config
     from undertow.result import Estimate, Status, StepResult
     from undertow.slices import Slice, as_slice
+    from undertow.streams.opening import open_stream
+    from undertow.streams.stream import StreamError
 
 __version__ = "0.1.0"
 
@@ -26,10 +28,12 @@ _HOMES = {
     "State": "functional",
     "Status": "result",
     "StepResult": "result",
+    "StreamError": "streams.stream",
     "as_slice": "slices",
     "init": "functional",
     "load": "estimator",
     "make_config": "model.config",
+    "open_stream": "streams.opening",
     "run": "loop",
     "step": "functional",
 }
@@ -45,11 +49,13 @@ __all__ = [
     "State",
     "Status",
     "StepResult",
+    "StreamError",
     "__version__",
     "as_slice",
     "init",
     "load",
     "make_config",
+    "open_stream",
     "run",
     "step",
 ]
