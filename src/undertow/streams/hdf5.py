@@ -18,7 +18,7 @@ _MAX_DEPTH = 32
 def datasets(file: Any, name: str) -> dict[str, Any]:
     """Every array of numbers in an open file by its full name; one sentence for a file that should not be read.
 
-    Links to other files are not followed, nor is a group entered twice.
+    Links within the file are passed over: what they lead to is found under its own name.
     """
     h5py = optional("h5py", "store", "An HDF5 file")
     found: dict[str, Any] = {}
@@ -26,7 +26,10 @@ def datasets(file: Any, name: str) -> dict[str, Any]:
     while groups:
         prefix, group = groups.pop()
         for key in group:
-            if not isinstance(group.get(key, getlink=True), h5py.HardLink) or key.startswith("#"):
+            link = group.get(key, getlink=True)
+            if isinstance(link, h5py.ExternalLink):
+                raise StreamError(f"{name} takes {prefix}{key} from another file: copy the data into one file first")
+            if not isinstance(link, h5py.HardLink) or key.startswith("#"):
                 continue
             item, full = group[key], f"{prefix}{key}"
             if isinstance(item, h5py.Group) and full.count("/") < _MAX_DEPTH:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from undertow.streams import hdf5, zarr_codecs
 from undertow.streams.options import Options
 from undertow.streams.source import Indexed, block_length, plain_time
 from undertow.streams.stream import Label, StreamError
-from undertow.streams.trouble import MAX_SLICE_ENTRIES, check_real, optional
+from undertow.streams.trouble import check_real, check_slice_shape, optional
 from undertow.streams.variables import TIME_NAMES, choose
 
 _MAX_COORDINATE = 2**27
@@ -24,18 +23,14 @@ _MAX_COORDINATE = 2**27
 class LabelledArray(Indexed):
     """One variable of a data set, read in blocks of the chunks it is stored in."""
 
-    def __init__(self, reopen: Callable[[], Any], name: str, format: str, options: Options) -> None:
-        self.format, self._reopen, self._options = format, reopen, options
-        self._dataset = reopen()
-        array, time = _chosen_array(self._dataset, name, options)
+    def __init__(self, dataset: Any, reopen: Callable[[], Any], name: str, format: str, options: Options) -> None:
+        self.format, self._dataset, self._reopen, self._options = format, dataset, reopen, options
+        array, time = _chosen_array(dataset, name, options)
         check_real(name, array.dtype)
         shape = tuple(int(array.sizes[dim]) for dim in array.dims if dim != time)
         dims = tuple(str(dim) for dim in array.dims if dim != time)
-        if math.prod(shape) > MAX_SLICE_ENTRIES:
-            shape_only = shape  # refused below with its sentence, before labels of that size are made
-            labels: tuple[tuple[Label, ...] | None, ...] = (None,) * len(shape_only)
-        else:
-            labels = tuple(_labels(array, dim) for dim in array.dims if dim != time)
+        check_slice_shape(name, shape)  # before labels of that size are made
+        labels = tuple(_labels(array, dim) for dim in array.dims if dim != time)
         chunks = array.encoding.get("preferred_chunks") or {}
         block = block_length(shape, 8, int(chunks.get(time, 1)))
         super().__init__(name, shape, int(array.sizes[time]), dims, labels, block=block, follow=options.follow)
@@ -67,6 +62,15 @@ class LabelledArray(Indexed):
         self._dataset.close()
 
 
+def _opened(reopen: Callable[[], Any], name: str, format: str, options: Options) -> LabelledArray:
+    dataset = reopen()
+    try:
+        return LabelledArray(dataset, reopen, name, format, options)
+    except BaseException:
+        dataset.close()
+        raise
+
+
 def open_labelled_file(path: Path, options: Options) -> LabelledArray:
     """An HDF5 or NetCDF file."""
     xarray = optional("xarray", "store", "An HDF5 or NetCDF file")
@@ -75,7 +79,7 @@ def open_labelled_file(path: Path, options: Options) -> LabelledArray:
         is_old = file.read(3) == b"CDF"
     if is_old:
         optional("scipy", "matlab", "A NetCDF 3 file")
-        return LabelledArray(lambda: xarray.open_dataset(path, engine="scipy"), path.name, "netcdf", options)
+        return _opened(lambda: xarray.open_dataset(path, engine="scipy"), path.name, "netcdf", options)
     held = hdf5.check_file(path)
     optional("h5netcdf", "store", "An HDF5 or NetCDF file")
     if options.variable is None and not any("/" not in key and len(shape) > 1 for key, shape in held.items()):
@@ -86,7 +90,7 @@ def open_labelled_file(path: Path, options: Options) -> LabelledArray:
         return xarray.open_dataset(path, engine="h5netcdf", group=group or None, phony_dims="sort")
 
     chosen = _with_variable(options, variable)
-    return LabelledArray(reopen, path.name, "netcdf" if path.suffix == ".nc" else "hdf5", chosen)
+    return _opened(reopen, path.name, "netcdf" if path.suffix == ".nc" else "hdf5", chosen)
 
 
 def open_zarr(path: Path, options: Options) -> LabelledArray:
@@ -99,13 +103,13 @@ def open_zarr(path: Path, options: Options) -> LabelledArray:
         zarr_codecs.check_folder(path)
         return xarray.open_dataset(path, engine="zarr", chunks=None, consolidated=False, group=group or None)
 
-    return LabelledArray(reopen, path.name, "zarr", _with_variable(options, variable))
+    return _opened(reopen, path.name, "zarr", _with_variable(options, variable))
 
 
 def open_labelled_array(array: Any, options: Options) -> LabelledArray:
     """An ``xarray.DataArray`` that is already there."""
     name = str(array.name) if array.name is not None else "array"
-    return LabelledArray(lambda: array.to_dataset(name=name), name, "xarray", options)
+    return _opened(lambda: array.to_dataset(name=name), name, "xarray", options)
 
 
 def _with_variable(options: Options, variable: str) -> Options:

@@ -51,16 +51,19 @@ class LineBlocks(ABC):
 class LineFile(LineBlocks):
     """A file; with ``follow``, its end is waited for."""
 
-    def __init__(self, path: Path, follow: Follow | None = None) -> None:
+    def __init__(self, path: Path, follow: Follow | None = None, *, growing: bool = False) -> None:
+        """A line that does not end yet counts as not yet written if the file is followed or known to be growing."""
         self.name, self._path, self._follow = path.name, path, follow
+        self._growing = growing or follow is not None
         self._packed = path.suffix.lower() == ".gz"
         if self._packed and follow is not None:
             raise StreamError(f"{path.name} cannot be followed: it is packed")
 
     def first_line(self) -> bytes:  # noqa: D102
-        with self._open() as file:
-            line: bytes = file.readline(MAX_LINE_BYTES + 1)
-        self.check_line(len(line))
+        line = self._read_line()
+        if self._follow is not None and not line.endswith(b"\n"):
+            self._follow.wait(lambda: self._read_line().endswith(b"\n"))
+            line = self._read_line()
         return line
 
     def blocks(self, offset: int) -> Iterator[tuple[int, bytes]]:  # noqa: D102
@@ -79,12 +82,18 @@ class LineFile(LineBlocks):
                 if cut:
                     yield offset, rest[:cut]
                     offset, rest = offset + cut, rest[cut:]
-        if rest:
+        if rest and not self._growing:
             yield offset, rest  # the last line need not end with a line break
 
     def close(self) -> None:  # noqa: D102
         if self._follow is not None:
             self._follow.stop()
+
+    def _read_line(self) -> bytes:
+        with self._open() as file:
+            line: bytes = file.readline(MAX_LINE_BYTES + 1)
+        self.check_line(len(line))
+        return line
 
     def _open(self) -> Any:
         return gzip.open(self._path) if self._packed else self._path.open("rb")

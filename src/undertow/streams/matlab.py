@@ -25,9 +25,19 @@ def open_mat(path: Path, options: Options) -> Source:
     with path.open("rb") as file:
         beginning = file.read(1024)
     is_hdf5 = MAGIC in (beginning[:8], beginning[512:520]) or beginning.startswith(b"MATLAB 7.3")
-    source = HDF5Variable(path, options) if is_hdf5 else _open_old(path, options)
+    source = _open_new(path, options) if is_hdf5 else _open_old(path, options)
     source.format = "mat"
     return source
+
+
+def _open_new(path: Path, options: Options) -> Source:
+    h5py = optional("h5py", "matlab", "A MATLAB 7.3 file")
+    file = h5py.File(path, "r")
+    try:
+        return HDF5Variable(file, path, options)
+    except BaseException:
+        file.close()
+        raise
 
 
 def _open_old(path: Path, options: Options) -> Source:
@@ -52,9 +62,8 @@ class HDF5Variable(Indexed):
 
     format = "mat"
 
-    def __init__(self, path: Path, options: Options) -> None:
-        h5py = optional("h5py", "matlab", "A MATLAB 7.3 file")
-        self._file = h5py.File(path, "r")
+    def __init__(self, file: Any, path: Path, options: Options) -> None:
+        self._file = file
         held = datasets(self._file, path.name)
         arrays = {key: tuple(item.shape)[::-1] for key, item in held.items()}
         candidates = {key: shape for key, shape in arrays.items() if sum(size > 1 for size in shape) > 1}

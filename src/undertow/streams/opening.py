@@ -127,6 +127,7 @@ def open_stream(
         observed = None if mask is None else open_mask(mask, opened, lambda path, inner: _open_path(path, None, inner))
         said = {field.name: getattr(options, field.name) for field in fields(options) if field.name != "follow"}
         said |= {"select": preparation.select, "missing": preparation.missing_values, "late": late, "gaps": gaps}
+        said |= {"resize": resize}
         said |= {"mask": None if mask is None else mask_identity(mask)}
         with told_in_one_sentence(f"{opened.name} could not be opened", "check it and the options"):
             return PreparedStream(opened, preparation, observed, said)
@@ -218,8 +219,9 @@ def _open_pipe(file: Any, name: str, format: str | None, options: Options) -> So
 
 def _open_csv(path: Path, options: Options) -> Source:
     columns = columns_of(path.name, options)
-    survey = Survey(CSVRows(LineFile(path), columns))
-    return open_table(CSVRows(LineFile(path, options.follow), columns), options, survey)
+    rows = CSVRows(LineFile(path, options.follow), columns)
+    survey = Survey(CSVRows(LineFile(path, growing=options.follow is not None), columns))
+    return open_table(rows, options, survey)
 
 
 def _open_parquet(path: Path, options: Options) -> Source:
@@ -239,7 +241,8 @@ def _open_arrow(opened: ArrowFile | ArrowPipe, options: Options) -> Source:
 
 
 def _open_json_lines(path: Path, options: Options) -> Source:
-    return _open_lines(LineFile(path, options.follow), options, LineFile(path))
+    first_pass = LineFile(path, growing=options.follow is not None)
+    return _open_lines(LineFile(path, options.follow), options, first_pass)
 
 
 def _open_lines(lines: LineBlocks, options: Options, first_pass: LineBlocks | None) -> Source:

@@ -41,7 +41,10 @@ class PreparedStream:
     def __init__(self, source: Source, preparation: Preparation, mask: Mask | None, options: dict[str, Any]) -> None:
         self._source, self._plan, self._mask, self._options = source, preparation, mask, options
         chosen = dict(preparation.select)
-        part = chosen.pop(source.time_name, None) if source.time_name not in source.dims else None
+        part = None
+        for key in (source.time_name, "time"):
+            if key in chosen and key not in source.dims:
+                part = chosen.pop(key)
         self._when = selecting.time_selection(part, source.length, source.time_name)
         self._parts = self._selected_parts(chosen)
         sizes = tuple(size if part is None else len(part) for size, part in zip(source.shape, self._parts, strict=True))
@@ -94,7 +97,7 @@ class PreparedStream:
     def length(self) -> int | None:  # noqa: D102
         if self._plan.late == "skip" or self._plan.gaps == "fill":
             return None
-        return self._when.count(self._source.length, self._source.times)
+        return self._when.count(self._source.length)
 
     @property
     def notices(self) -> list[str]:  # noqa: D102
@@ -123,22 +126,28 @@ class PreparedStream:
         keeper = self._keeper = TimeKeeper(self.name, self._plan.late, self._plan.gaps, self._step, last)
         with self._reading():
             raws = self._source.read(inner)
-        while not self._when.is_over(index):
-            with self._reading():
+            while not self._when.is_over(index):
                 raw = next(raws, None)
-            if raw is None:
-                return
-            if self._when.wants(index, raw.time) and keeper.accepts(raw.time):
-                for time in keeper.missing_before(raw.time):
-                    keeper.passed(time)
-                    yield Item(np.full(self._shape, np.nan), time, self._position(index, inner, keeper))
-                keeper.passed(raw.time)
-                values = self._values(raw, index)
-                yield Item(values, raw.time, self._position(index + 1, raw.position, keeper))
-            index, inner = index + 1, raw.position
+                if raw is None:
+                    self._note_early_end(index)
+                    return
+                if self._when.wants(index, raw.time) and keeper.accepts(raw.time):
+                    for time in keeper.missing_before(raw.time):
+                        keeper.passed(time)
+                        yield Item(np.full(self._shape, np.nan), time, self._position(index, inner, keeper))
+                    keeper.passed(raw.time)
+                    yield Item(self._values(raw, index), raw.time, self._position(index + 1, raw.position, keeper))
+                index, inner = index + 1, raw.position
 
     def close(self) -> None:  # noqa: D102
         self._source.close()
+
+    def _note_early_end(self, index: int) -> None:
+        claimed = self._source.length
+        if claimed is not None and index < claimed:
+            note = f"{self.name} says that it holds {claimed} slices, but it ended after {index}"
+            if note not in self._source.notices:
+                self._source.notices.append(note)
 
     def _reading(self) -> Any:
         return told_in_one_sentence(f"{self.name} could not be read", "check that it is complete and not damaged")
@@ -176,24 +185,23 @@ class PreparedStream:
         return {"index": index, "source": inner, "last": to_json(keeper.last)}
 
     def _values(self, raw: Raw, index: int) -> NDArray[np.floating[Any]]:
-        with self._reading():
-            array = np.asarray(raw.load())
-            check_real(self.name, array.dtype)
-            if array.shape != self._source.shape:
-                raise StreamError(
-                    f"{self.name} must have slices of one shape, {self._source.shape}, but slice {index} has "
-                    f"{array.shape}: resize or leave it out"
-                )
-            mask = None if self._mask is None else self._mask(index)
-            array = self._cut(array)
-            narrow = array.dtype.newbyteorder("=").char in _EXACT_IN_SINGLE
-            with np.errstate(over="ignore"):
-                values: NDArray[np.floating[Any]] = np.array(array, np.float32 if narrow else np.float64, order="C")
-            for missing in self._plan.missing_values:
-                values[_equal(array, missing)] = np.nan
-            if mask is not None:
-                values[~self._cut(mask)] = np.nan
-            return self._resizer(values)
+        array = np.asarray(raw.load())
+        check_real(self.name, array.dtype)
+        if array.shape != self._source.shape:
+            raise StreamError(
+                f"{self.name} must have slices of one shape, {self._source.shape}, but slice {index} has "
+                f"{array.shape}: resize or leave it out"
+            )
+        mask = None if self._mask is None else self._mask(index)
+        array = self._cut(array)
+        narrow = array.dtype.newbyteorder("=").char in _EXACT_IN_SINGLE
+        with np.errstate(over="ignore"):
+            values: NDArray[np.floating[Any]] = np.array(array, np.float32 if narrow else np.float64, order="C")
+        for missing in self._plan.missing_values:
+            values[_equal(array, missing)] = np.nan
+        if mask is not None:
+            values[~self._cut(mask)] = np.nan
+        return self._resizer(values)
 
     def _cut(self, array: NDArray[Any]) -> NDArray[Any]:
         for mode, part in enumerate(self._parts):

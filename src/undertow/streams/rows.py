@@ -113,7 +113,7 @@ class Rows(ABC):
             if np.isnan(numbers).any():
                 raise StreamError(f"{self.name} has rows whose {self.columns.time} is not a number: leave them out")
             return numbers
-        if _is_text(pa, kind):
+        if _is_text(pa, kind) or pa.types.is_time(kind):
             coded = self._coded(column)
             return np.array(coded.texts, dtype=object)[coded.codes]
         raise StreamError(f"{self.columns.time} of {self.name} must hold numbers, dates or texts, got {kind}")

@@ -133,21 +133,22 @@ class TimeSelection:
         """Whether this slice is wanted."""
         if index < self.start or (index - self.start) % self.step:
             return False
-        if self.first is not None and time is not None and _before(time, self.first):
-            return False
-        return self.last is None or time is None or not _after(time, self.last)
+        if self.first is None and self.last is None:
+            return True
+        if time is None:
+            raise StreamError("select names times, but the source has none: select a range of indices such as 100:200")
+        early = self.first is not None and _before(time, self.first)
+        return not early and not (self.last is not None and _after(time, self.last))
 
     def is_over(self, index: int) -> bool:
         """Whether neither this slice nor any after it is wanted."""
         return self.stop is not None and index >= self.stop
 
-    def count(self, length: int | None, times: NDArray[Any] | None) -> int | None:
-        """How many slices are wanted, where that is known."""
-        if length is None:
+    def count(self, length: int | None) -> int | None:
+        """How many slices are wanted, where that is known without looking at each."""
+        if length is None or self.first is not None or self.last is not None:
             return None
-        if self.first is None and self.last is None:
-            return len(range(length)[self.start : self.stop : self.step])
-        return None
+        return len(range(length)[self.start : self.stop : self.step])
 
 
 def time_selection(part: Any, length: int | None, name: str) -> TimeSelection:

@@ -111,10 +111,12 @@ class Indexed(Source):
     def at(self, index: int) -> NDArray[Any]:
         """One slice; several are read at once where that is much quicker, and kept until another is asked for."""
         start = index - index % self._block_length
-        if self._block is None or self._block[0] != start or index - start >= len(self._block[1]):
+        block = self._block
+        if block is None or block[0] != start or index - start >= len(block[1]):
             self._block = None  # let go of the old one before the new one is read
-            self._block = (start, self.read_block(start, min(start + self._block_length, self.length)))
-        return np.asarray(self._block[1][index - start])
+            block = (start, self.read_block(start, min(start + self._block_length, self.length)))
+            self._block = block
+        return np.asarray(block[1][index - start])
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
         index = integer(self.name, position, "index")

@@ -60,7 +60,9 @@ def from_json(name: str, encoded: JSON) -> Any:
 
 def is_unknown(time: Any) -> bool:
     """No time at all, or one that is not a time."""
-    return time is None or (isinstance(time, np.datetime64) and bool(np.isnat(time))) or time != time
+    if isinstance(time, np.datetime64):
+        return bool(np.isnat(time))
+    return time is None or (isinstance(time, float) and not math.isfinite(time))
 
 
 def are_ordered(a: Any, b: Any) -> bool:
@@ -106,8 +108,8 @@ def usual_step(times: NDArray[Any] | None) -> Any:
     """The median difference of successive times, None where there is none."""
     if times is None or len(times) < 3 or times.dtype.kind not in "iufM":
         return None
-    steps = np.diff(times)
-    forward = np.sort(steps[steps > np.zeros((), steps.dtype)])  # NaN and NaT drop out too
+    steps = np.diff(times.astype(np.float64) if times.dtype.kind == "u" else times)
+    forward = np.sort(steps[(steps > np.zeros((), steps.dtype)) & np.isfinite(steps)])
     if not forward.size:
         return None
     middle = forward[(forward.size - 1) // 2]

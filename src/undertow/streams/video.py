@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,10 @@ class VideoFile(Source):
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
         done, stamp = integer(self.name, position, "frame"), None if position is None else position.get("stamp")
-        if isinstance(stamp, int) and (frames := self._from_stamp(stamp)) is not None:
-            ordered = True
+        if isinstance(stamp, int) and self._can_jump(stamp):
+            frames, last, ordered = self._after_stamp(stamp), stamp, True
         else:
-            frames, ordered = self._from_start(done), done == 0
-        last = stamp if isinstance(stamp, int) else None
+            frames, last, ordered = self._after_count(done), None, done == 0
         for frame in frames:
             done += 1
             ordered = ordered and frame.pts is not None and (last is None or frame.pts > last)
@@ -51,36 +51,40 @@ class VideoFile(Source):
     def identity(self) -> str:  # noqa: D102
         return first_bytes(self._path, 2**16)
 
-    def _opened(self) -> Any:
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
         av = optional("av", "video", "A video file")
-        # Only this file: playlists and the like must not make the library open anything else.
-        return av.open(
-            f"file:{self._path}", mode="r", options={"protocol_whitelist": "file"}, metadata_errors="replace"
-        )
+        # The library gets bytes, not a name, and may open nothing by itself: a playlist must not lead it elsewhere.
+        with (
+            self._path.open("rb") as file,
+            av.open(file, "r", options={"protocol_whitelist": "none"}, metadata_errors="replace") as container,
+        ):
+            yield container
 
-    def _from_start(self, skip: int) -> Iterator[Any]:
+    def _after_count(self, count: int) -> Iterator[Any]:
         with self._opened() as container:
             for number, frame in enumerate(container.decode(_first_video(container, self.name))):
-                if number >= skip:
+                if number >= count:
                     yield frame
 
-    def _from_stamp(self, stamp: int) -> Iterator[Any] | None:
-        """Frames after the one of this stamp, from the nearest key frame before it; None if that cannot be found."""
-        container = self._opened()
+    def _can_jump(self, stamp: int) -> bool:
+        """Whether a jump lands on or before the frame of this stamp; not every format can, and some land behind it."""
         try:
-            stream = _first_video(container, self.name)
-            container.seek(stamp, stream=stream, backward=True)
-            first = next(container.decode(stream), None)
-        except Exception:  # not every format can jump
-            first = None
-        if first is None or first.pts is None or first.pts > stamp:
-            container.close()
-            return None
-        return self._after_stamp(container, stream, stamp)
+            with self._opened() as container:
+                first = next(self._jumped(container, stamp), None)
+        except Exception:
+            return False
+        return first is not None and first.pts is not None and bool(first.pts <= stamp)
 
-    def _after_stamp(self, container: Any, stream: Any, stamp: int) -> Iterator[Any]:
-        with container:
-            for frame in container.decode(stream):
+    def _jumped(self, container: Any, stamp: int) -> Iterator[Any]:
+        stream = _first_video(container, self.name)
+        container.seek(stamp, stream=stream, backward=True)
+        frames: Iterator[Any] = container.decode(stream)
+        return frames
+
+    def _after_stamp(self, stamp: int) -> Iterator[Any]:
+        with self._opened() as container:
+            for frame in self._jumped(container, stamp):
                 if frame.pts is None or frame.pts > stamp:
                     yield frame
 
