@@ -1,0 +1,247 @@
+"""``undertow report``: one self-contained page about a store, to read or to send to a colleague."""
+
+from __future__ import annotations
+
+from collections import Counter
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from undertow.model.trouble import Trouble
+from undertow.report.chart import Curve, chart, shown
+from undertow.report.findings import TopAlerts, WorstSlice, surprise, top_alerts, worst_slices
+from undertow.report.pictures import Picture, limits, picture, plane
+from undertow.result import Status
+from undertow.store.files import replace_file
+from undertow.store.reading import StoredRun, open_store
+
+_LONG_LABEL = 40
+
+
+def write_report(store: Path, path: Path | None = None) -> Path:
+    """Write the page about a store; beside it unless ``path`` says where."""
+    run = open_store(store)
+    target = path or store.with_name(f"{store.name.removesuffix('.zarr')}-report.html")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(target, render(run).encode())
+    return target
+
+
+def render(run: StoredRun) -> str:
+    """The whole page."""
+    times = time_labels(run.times)
+    alerts = top_alerts(run)
+    size = f"{'×'.join(map(str, run.shape))} " if run.shape else ""
+    modes = f" ({' × '.join(run.dims)})" if run.dims else ""
+    lead = f"{run.length:,} slices {'of ' if size else ''}{size.strip()}{modes}"
+    span = f"{times[0]} – {times[-1]}" if run.length else ""
+    sections = [
+        _figures(run, alerts),
+        _noticed(run),
+        _curves(run, times),
+        _worst(run, times),
+        _alerts(run, alerts),
+        _settings(run),
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>Undertow: {escape(run.source)}</title>"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{_asset('report.css')}</style></head><body>"
+        f'<header><div class="inner"><p class="brand">Undertow report</p><h1>{escape(run.source)}</h1>'
+        f"<p>{escape(lead)}<br>{escape(span)}</p></div></header>"
+        f"<main>{''.join(sections)}</main><footer>{_footer(run)}</footer>"
+        f"<script>{_asset('report.js')}</script></body></html>\n"
+    )
+
+
+def time_labels(times: np.ndarray[Any, Any]) -> list[str]:
+    """Times as people write them, no finer than they differ."""
+    if times.dtype.kind == "M":
+        for unit in ("D", "m", "s", "ms"):
+            if (times.astype(f"datetime64[{unit}]") == times).all():
+                return [str(time).replace("T", " ") for time in times.astype(f"datetime64[{unit}]")]
+        return [str(time).replace("T", " ") for time in times]
+    if times.dtype.kind == "f":
+        return [shown(float(time)) if np.isfinite(time) else "–" for time in times]
+    return [str(time) for time in times]
+
+
+def _figures(run: StoredRun, alerts: TopAlerts) -> str:
+    steps = run.dataset
+    rank = np.asarray(steps["rank"].values)
+    observed = np.asarray(steps["observed"].values, np.float64)
+    rate = float(np.average(steps["outlier_rate"].values, weights=observed)) if observed.sum() > 0 else 0.0
+    error = np.asarray(steps["fit_error"].values, np.float64)
+    noise = float(steps["noise_std"].values[-1])
+    troubled = sum(not _harmless(text) for text in map(str, steps["status"].values))
+    tiles = [
+        ("slices", f"{run.length:,}", ""),
+        ("observed", f"{observed.mean():.1%}", "of all entries"),
+        ("rank", f"{rank[-1]}", f"at the end, {rank.min()}–{rank.max()} on the way"),
+        ("noise", shown(noise), "standard deviation at the end"),
+        ("relative error", shown(float(np.nanmedian(error))) if np.isfinite(error).any() else "–", "median"),
+        (
+            "outliers",
+            f"{rate:.2%}",
+            f"of the observed entries, {alerts.total:,} alerts" if alerts.total else "of those",
+        ),
+        ("slices with trouble", f"{troubled:,}", f"{troubled / run.length:.1%} of all"),
+    ]
+    return (
+        '<div class="tiles">'
+        + "".join(
+            f'<div class="tile"><span>{escape(name)}</span><b>{escape(value)}</b><small>{escape(note)}</small></div>'
+            for name, value, note in tiles
+        )
+        + "</div>"
+    )
+
+
+def _noticed(run: StoredRun) -> str:
+    counts = Counter(code for text in map(str, run.dataset["status"].values) if text != "ok" for code in text.split())
+    if not counts:
+        return ""
+    rows = "".join(
+        f"<li><b>{count:,}</b> {'slice' if count == 1 else 'slices'}: {escape(_advice(code))}</li>"
+        for code, count in counts.most_common()
+    )
+    return f'<section class="noticed"><h2>What the model noticed</h2><ul>{rows}</ul></section>'
+
+
+def _curves(run: StoredRun, times: list[str]) -> str:
+    steps = run.dataset
+    curves = [
+        ("Rank", "components in use", Curve(steps["rank"].values, "rank", steps=True)),
+        ("Noise", "standard deviation, in the unit of the data", Curve(steps["noise_std"].values, "noise")),
+        ("Error", "‖data − low rank‖ / ‖data‖, outliers left out", Curve(steps["fit_error"].values, "error")),
+        ("Outliers", "share of the observed entries", Curve(steps["outlier_rate"].values, "outliers", percent=True)),
+    ]
+    return (
+        "<h2>Over time</h2>"
+        + '<div class="grid two">'
+        + "".join(
+            f'<section><h3>{title}<span class="aside">{escape(note)}</span><output></output></h3>'
+            f"{chart(curve, times)}</section>"
+            for title, note, curve in curves
+        )
+        + "</div>"
+    )
+
+
+def _worst(run: StoredRun, times: list[str]) -> str:
+    if not {"low_rank", "outliers"} <= set(run.kept):
+        return (
+            '<h2>The worst slices</h2><p class="soft">No pictures: this store was made without low_rank and outliers '
+            "(option --keep).</p>"
+        )
+    found = worst_slices(run)
+    if not found:
+        return ""
+    body = "".join(_one_slice(run, worst, times) for worst in found)
+    hint = "" if "data" in run.kept else " The data were not kept (--keep data): low rank + outliers stand for them."
+    return f'<h2>The worst slices</h2><p class="soft">Grey: nothing was observed.{hint}</p>{body}'
+
+
+def _one_slice(run: StoredRun, worst: WorstSlice, times: list[str]) -> str:
+    arrays: dict[str, Any] = {
+        name: run.slice(name, worst.index) for name in ("data", "low_rank", "outliers", "std") if name in run.kept
+    }
+    arrays.setdefault("data", arrays["low_rank"] + arrays["outliers"])
+    arrays, fixed = plane(arrays, np.abs(arrays["outliers"]))
+    low, high = limits(arrays["low_rank"])  # not the data: one large outlier would leave everything else dark
+    panels = [
+        picture("data" if "data" in run.kept else "low rank + outliers", arrays["data"], low, high, "viridis"),
+        picture("low rank", arrays["low_rank"], low, high, "viridis"),
+        picture("outliers", arrays["outliers"], *limits(arrays["outliers"], around_zero=True), "RdBu_r"),
+    ]
+    if "std" in arrays:
+        panels.append(picture("standard deviation", arrays["std"], *limits(arrays["std"]), "cividis"))
+    where = "".join(f", {run.dims[mode]} {_label(run, mode, index)}" for mode, index in fixed.items())
+    height, width = arrays["low_rank"].shape
+    shape = "flat" if width > 3 * height else ""
+    return (
+        f'<section><h3>{escape(times[worst.index])}<span class="aside">slice {worst.index:,}{escape(where)}: '
+        f'{escape(worst.why)}</span></h3><div class="panels {shape}">{"".join(map(_panel, panels))}</div></section>'
+    )
+
+
+def _panel(one: Picture) -> str:
+    return (
+        f'<figure><img alt="{escape(one.title)}" src="data:image/png;base64,{one.png}">'
+        f'<figcaption>{escape(one.title)}<span class="key"><i>{escape(shown(one.low))}</i>'
+        f'<s style="background:linear-gradient(90deg,{one.map})"></s><i>{escape(shown(one.high))}</i></span>'
+        "</figcaption></figure>"
+    )
+
+
+def _alerts(run: StoredRun, alerts: TopAlerts) -> str:
+    if run.dataset.attrs.get("alerts", "none") == "none":
+        return ""
+    if not alerts.rows:
+        return f'<h2>Alerts</h2><p class="soft">No entry reached the threshold of {run.threshold:g}.</p>'
+    numbers = {"value", "expected", "std", "probability"}
+    names = list(alerts.rows[0])
+    head = "".join(f'<th class="{"number" if name in numbers else ""}">{escape(name)}</th>' for name in names)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td class="number">{escape(_number(name, row[name]))}</td>'
+            if name in numbers
+            else f"<td>{escape(_short(str(row[name]).replace('T', ' ')))}</td>"
+            for name in names
+        )
+        + f'<td class="number"><b>{surprise(row):.1f}</b></td></tr>'
+        for row in alerts.rows
+    )
+    count = f"the {len(alerts.rows)} farthest from what was expected, of {alerts.total:,}"
+    return (
+        f'<h2>Alerts<span class="aside">{count}; outlier probability ≥ {run.threshold:g}</span></h2>'
+        f'<section class="scroll"><table><thead><tr>{head}<th class="number">|value − expected| / std</th></tr></thead>'
+        f"<tbody>{body}</tbody></table></section>"
+    )
+
+
+def _settings(run: StoredRun) -> str:
+    attributes = run.dataset.attrs
+    rows = {**run.settings, "threshold": run.threshold, "kept": ", ".join(run.kept) or "values per step only"}
+    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(str(value))}</dd></div>" for name, value in rows.items())
+    where = escape(str(run.folder.name))
+    code = f'import xarray as xr\n\nds = xr.open_zarr("{where}")\nds.low_rank, ds.std, ds.outlier_probability'
+    return (
+        f"<h2>Settings</h2><section><dl>{cells}</dl></section><h2>Go on from here</h2><section><pre>{code}</pre>"
+        f'<p class="soft">Source {escape(str(attributes.get("fingerprint", "")))}</p></section>'
+    )
+
+
+def _footer(run: StoredRun) -> str:
+    return f"Made by undertow {escape(str(run.dataset.attrs.get('undertow', '')))} from {escape(run.folder.name)}."
+
+
+def _label(run: StoredRun, mode: int, index: int) -> str:
+    name = run.dims[mode]
+    return _short(str(run.dataset[name].values[index])) if name in run.dataset.coords else str(index)
+
+
+def _number(name: str, value: Any) -> str:
+    return f"{float(value):.3f}" if name == "probability" else shown(float(value))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONG_LABEL else f"{text[: _LONG_LABEL - 1]}…"
+
+
+def _advice(code: str) -> str:
+    return str(Status(Trouble[code])) if code in Trouble.__members__ else code
+
+
+def _harmless(text: str) -> bool:
+    codes = [code for code in text.split() if code in Trouble.__members__]
+    return all(Status(Trouble[code]).ok for code in codes)
+
+
+def _asset(name: str) -> str:
+    return (files("undertow.report") / "assets" / name).read_text(encoding="utf-8")
