@@ -25,6 +25,7 @@ class LabelledArray(Indexed):
 
     def __init__(self, dataset: Any, reopen: Callable[[], Any], name: str, format: str, options: Options) -> None:
         self.format, self._dataset, self._reopen, self._options = format, dataset, reopen, options
+        self._folder: Path | None = None
         array, time = _chosen_array(dataset, name, options)
         check_real(name, array.dtype)
         shape = tuple(int(array.sizes[dim]) for dim in array.dims if dim != time)
@@ -40,7 +41,11 @@ class LabelledArray(Indexed):
 
     def read_block(self, start: int, stop: int) -> NDArray[Any]:  # noqa: D102
         piece = self._array.isel({self._time: slice(start, stop)})
-        return np.asarray(piece.transpose(self._time, ...).values)
+        values = np.asarray(piece.transpose(self._time, ...).values)
+        if self._folder is not None and not _is_zarr(self._folder / str(self._array.name)):
+            # Chunks that are not there count as empty: a store that is gone would read as one without data.
+            raise StreamError(f"{self.name} is gone: put it back to go on")
+        return values
 
     def refresh(self) -> int:  # noqa: D102
         try:
@@ -103,7 +108,13 @@ def open_zarr(path: Path, options: Options) -> LabelledArray:
         zarr_codecs.check_folder(path)
         return xarray.open_dataset(path, engine="zarr", chunks=None, consolidated=False, group=group or None)
 
-    return _opened(reopen, path.name, "zarr", _with_variable(options, variable))
+    source = _opened(reopen, path.name, "zarr", _with_variable(options, variable))
+    source._folder = path / group
+    return source
+
+
+def _is_zarr(folder: Path) -> bool:
+    return any((folder / name).exists() for name in ("zarr.json", ".zarray"))
 
 
 def open_labelled_array(array: Any, options: Options) -> LabelledArray:

@@ -48,8 +48,10 @@ class Survey:
                     )
             self.in_order = self.in_order and self._goes_on(batch.times, last)
             last = batch.times[-1]
-            for time, count in zip(*np.unique(batch.times, return_counts=True), strict=True):
-                self.counts[_key(time)] = self.counts.get(_key(time), 0) + int(count)
+            different, first, counts = np.unique(batch.times, return_index=True, return_counts=True)
+            for which in np.argsort(first):  # texts keep the order in which they appear
+                time = _key(different[which])
+                self.counts[time] = self.counts.get(time, 0) + int(counts[which])
             if len(self.counts) > _MAX_TIMES:
                 raise StreamError(
                     f"{rows.name} has more than {_MAX_TIMES} times: is {rows.columns.time} the right column?"
