@@ -77,6 +77,17 @@ def test_resizing_keeps_the_mean_and_constants(old, new):
     np.testing.assert_allclose(Resizer(old, new)(np.full(old, 3.5)), 3.5)
 
 
+@pytest.mark.parametrize(("old", "new"), [((6, 4), (3, 2)), ((7, 5), (3, 9)), ((10, 3, 4), (4, 3, 1))])
+def test_resizing_is_a_product_with_shares_of_areas(old, new):
+    """The naive way: every new entry looks at every old one."""
+    x = np.random.default_rng(0).normal(size=old)
+    made = x
+    for mode, (a, b) in enumerate(zip(old, new, strict=True)):
+        shares = [[max(0, min((i + 1) * a / b, j + 1) - max(i * a / b, j)) * b / a for j in range(a)] for i in range(b)]
+        made = np.moveaxis(np.tensordot(shares, made, axes=(1, mode)), 0, mode)
+    np.testing.assert_allclose(Resizer(old, new)(x), made, atol=1e-12)
+
+
 def test_resizing_averages_what_was_observed():
     x = np.array([[1.0, 3.0, np.nan, np.nan], [5.0, np.nan, np.nan, np.nan]])
     np.testing.assert_array_equal(Resizer((2, 4), (1, 2))(x), [[3.0, np.nan]])

@@ -65,33 +65,42 @@ class Resizer:
     """Averages over areas, one mode after the other: each new entry is the mean of the old ones under it."""
 
     def __init__(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
-        self._weights = [(mode, _overlaps(a, b)) for mode, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
+        self._modes = [(mode, *_overlaps(a, b)) for mode, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
 
     def __call__(self, values: Floats) -> Floats:
         """The slice in its new shape; an entry without any observation under it is missing."""
-        if not self._weights:
+        if not self._modes:
             return values
         observed = ~np.isnan(values)
         total, weight = np.where(observed, values, 0).astype(np.float64), observed.astype(np.float64)
         everything = bool(observed.all())
-        for mode, matrix in self._weights:
-            total = _along(matrix, total, mode)
+        for mode, places, shares in self._modes:
+            total = _along(total, mode, places, shares)
             if not everything:
-                weight = _along(matrix, weight, mode)
+                weight = _along(weight, mode, places, shares)
         if not everything:
             with np.errstate(invalid="ignore", divide="ignore"):
                 total = np.where(weight > 1e-9, total / weight, np.nan)
         return total.astype(values.dtype)
 
 
-def _along(matrix: NDArray[np.float64], values: NDArray[np.float64], mode: int) -> NDArray[np.float64]:
-    return np.moveaxis(np.tensordot(matrix, values, axes=(1, mode)), 0, mode)
+def _along(
+    values: NDArray[np.float64], mode: int, places: NDArray[np.intp], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weighted sums of the few entries under each new one; a matrix product would multiply by zeros nearly always."""
+    column = (-1, *(1 for _ in values.shape[mode + 1 :]))
+    total = values.take(places[0], axis=mode) * shares[0].reshape(column)
+    for where, share in zip(places[1:], shares[1:], strict=True):
+        total += values.take(where, axis=mode) * share.reshape(column)
+    return np.asarray(total)
 
 
-def _overlaps(old: int, new: int) -> NDArray[np.float64]:
-    """Row i: how much each old entry lies under new entry i, as shares that sum to 1."""
-    edges = np.arange(new + 1) * (old / new)
-    low, high = edges[:-1, None], edges[1:, None]
-    places = np.arange(old)
-    shares = np.clip(np.minimum(high, places + 1) - np.maximum(low, places), 0, None)
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True), dtype=np.float64)
+def _overlaps(old: int, new: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The k-th old entry under each new one, and how large its share is; shares sum to 1 over k."""
+    low, high = (np.arange(new + shift, dtype=float)[shift:] * (old / new) for shift in (0, 1))
+    first = np.floor(low).astype(np.intp)
+    most = int(np.ceil(high - first).max())
+    places = first + np.arange(most)[:, None]
+    covered = np.clip(np.minimum(high, places + 1) - np.maximum(low, places), 0, None)
+    covered[places >= old] = 0
+    return np.minimum(places, old - 1), np.asarray(covered / covered.sum(axis=0))
