@@ -18,7 +18,12 @@ def _read(context: typer.Context, path: Path | None) -> Path | None:
         raise ValueError(f"{path} cannot be read ({error.strerror}): check the name after --config") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML file ({error}): write lines such as window = 20") from None
-    known = {parameter.name: parameter for parameter in context.command.params if parameter.name != "config"}
+    known = {
+        spelling.lstrip("-").replace("-", "_"): parameter
+        for parameter in context.command.params
+        for spelling in parameter.opts
+        if parameter.name != "config"
+    }
     defaults: dict[str, Any] = {}
     for key, value in content.items():
         name = key.replace("-", "_")
@@ -33,7 +38,7 @@ def _read(context: typer.Context, path: Path | None) -> Path | None:
             value = [value]
         if isinstance(value, list) and not repeated:
             raise ValueError(f"{path} gives {key} as a table, and it takes one value: write {key} = …")
-        defaults[name] = value
+        defaults[str(known[name].name)] = value
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
 

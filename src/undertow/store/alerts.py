@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -116,8 +117,9 @@ class TextFile:
         self.flush()
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
+        """Let go of the file; what could not be written has been complained about by then."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def _lines(self, rows: list[Row]) -> bytes:
         if not self._csv:
