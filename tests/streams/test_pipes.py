@@ -123,6 +123,12 @@ def test_other_formats_do_not_come_through_a_pipe(pipe):
         open_stream("-", follow=True)
 
 
+def test_nothing_is_piped(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(StreamError, match="pipe something into it"):
+        open_stream("-")
+
+
 def test_a_slice_arrives_before_the_next_one_is_sent():
     program = (
         "import undertow as ut\nfor item in ut.open_stream('-').slices(): print(int(item.values.sum()), flush=True)"

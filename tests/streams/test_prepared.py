@@ -34,6 +34,7 @@ def times(stream):
 def test_select(select, where):
     stream = open_stream(labelled(), select=select)
     np.testing.assert_array_equal(values(stream), numbers()[where])
+    assert stream.length == len(numbers()[where])
     assert stream.shape == numbers()[where].shape[1:]
 
 

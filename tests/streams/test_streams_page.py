@@ -10,7 +10,7 @@ import pytest
 from stream_files import LENGTH, labelled, numbers, video
 
 import undertow as ut
-from undertow.streams.opening import FORMATS
+from undertow.streams.formats import FORMATS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "streams.md").read_text()
 EXAMPLES = re.findall(r"`(ut\.open_stream\([^`]*\))` \|", PAGE)

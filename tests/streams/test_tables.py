@@ -1,6 +1,8 @@
 """Long tables: labels, duplicates, order, dialects."""
 
+import errno
 import gzip
+import os
 
 import numpy as np
 import pytest
@@ -108,6 +110,15 @@ def test_rows_out_of_order_are_sorted_and_noticed(made):
     np.testing.assert_array_equal([item.values for item in shuffled.slices()], numbers())
     assert open_stream(made("csv").path, **TABLE).notices == []
     np.testing.assert_array_equal([item.values for item in shuffled.slices()], numbers())  # once more
+
+
+def test_a_full_disk_is_one_sentence_when_rows_must_be_sorted(made, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(StreamError, match="No space left on device"):
+        list(open_stream(made("csv_shuffled").path, **TABLE).slices())
 
 
 def test_many_small_blocks_give_the_same(tmp_path, monkeypatch):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,38 +12,19 @@ import numpy as np
 
 from undertow.streams import selecting, times
 from undertow.streams.arrays import open_array
-from undertow.streams.arrow_ipc import ArrowFile, ArrowPipe, ArrowSlices
-from undertow.streams.dicom import dicom_files, open_dicom
+from undertow.streams.arrow_ipc import ArrowPipe
 from undertow.streams.following import Follow
-from undertow.streams.images import SUFFIXES as PICTURES
-from undertow.streams.images import open_folder
-from undertow.streams.json_lines import JSONSlices
-from undertow.streams.labelled import open_labelled_array, open_labelled_file, open_zarr
-from undertow.streams.lines import LineBlocks, LineFile, LinePipe
+from undertow.streams.formats import FORMATS, guess, open_arrow, open_lines
+from undertow.streams.labelled import open_labelled_array
+from undertow.streams.lines import LinePipe
 from undertow.streams.masking import mask_identity, open_mask
-from undertow.streams.matlab import open_mat
-from undertow.streams.nifti import open_nifti
-from undertow.streams.npy import open_npy
-from undertow.streams.npz import open_npz
-from undertow.streams.options import Options
+from undertow.streams.options import Options, check_choice, parse_frame_size, parse_labels, parse_names, parse_numbers
 from undertow.streams.prepared import Preparation, PreparedStream
 from undertow.streams.source import Source
-from undertow.streams.stream import Label, StreamError
-from undertow.streams.table import DUPLICATES, Survey, columns_of, open_table
-from undertow.streams.table_formats import ArrowRows, CSVRows, JSONRows, ParquetRows
+from undertow.streams.stream import StreamError
+from undertow.streams.table import DUPLICATES, columns_of, open_table
+from undertow.streams.table_formats import CSVRows
 from undertow.streams.trouble import told_in_one_sentence
-from undertow.streams.video import open_video
-from undertow.streams.yuv import open_yuv
-
-
-@dataclass(frozen=True)
-class Format:
-    """How a format is opened, how its files are told, and which options it knows beside those of all formats."""
-
-    open: Callable[[Path, Options], Source]
-    suffixes: tuple[str, ...]
-    options: frozenset[str]
-    magic: bytes = b"\0no magic number\0"
 
 
 def open_stream(
@@ -58,7 +37,7 @@ def open_stream(
     missing_value: Any = None,
     mask: Any = None,
     time: str | None = None,
-    modes: str | Sequence[str] | None = None,
+    modes: Any = None,
     value: str | None = None,
     labels: Any = None,
     duplicates: str | None = None,
@@ -102,24 +81,24 @@ def open_stream(
     Raises:
         StreamError: one sentence that says what is wrong and what to do.
     """
-    _check_choice("late", late, times.LATE)
-    _check_choice("gaps", gaps, times.GAPS)
-    _check_choice("duplicates", duplicates or "refuse", DUPLICATES)
+    check_choice("late", late, times.LATE)
+    check_choice("gaps", gaps, times.GAPS)
+    check_choice("duplicates", duplicates or "refuse", DUPLICATES)
     options = Options(
         time_axis=time_axis,
         time=time,
-        modes=_names("modes", modes),
+        modes=parse_names("modes", modes),
         value=value,
-        labels=_labels(labels),
+        labels=parse_labels(labels),
         duplicates=duplicates,
         variable=variable,
         colour=colour or None,
-        size=_frame_size(size),
+        size=parse_frame_size(size),
         pixels=pixels,
         follow=Follow(idle, poll) if follow else None,
     )
     preparation = Preparation(
-        selecting.as_mapping(select), resize, _numbers(missing_value), mask, late, gaps, times.parse_step(step)
+        selecting.as_mapping(select), resize, parse_numbers(missing_value), mask, late, gaps, times.parse_step(step)
     )
     opened = _open_source(source, format, options)
     try:
@@ -139,6 +118,10 @@ def open_stream(
 def _open_source(source: Any, format: str | None, options: Options) -> Source:
     if isinstance(source, (str, os.PathLike)):
         if os.fspath(source) == "-":
+            if not hasattr(sys.stdin, "buffer") or sys.stdin.isatty():
+                raise StreamError(
+                    "standard input brings nothing: pipe something into it, for example: program | undertow run -"
+                )
             return _open_pipe(sys.stdin.buffer, "standard input", format, options)
         return _open_path(Path(source), format, options)
     with told_in_one_sentence("the array could not be opened", "check it and the options"):
@@ -159,7 +142,7 @@ def _open_path(path: Path, format: str | None, options: Options) -> Source:
             raise StreamError(f"{path} does not exist: check the path")
         if not path.is_file() and not path.is_dir():
             raise StreamError(f"{path} is neither a file nor a folder: check the path")
-        name = format or _guess(path)
+        name = format or guess(path)
         if name not in FORMATS:
             raise StreamError(f"format must be one of {', '.join(FORMATS)}, got {name!r}")
         chosen = FORMATS[name]
@@ -173,34 +156,6 @@ def _open_path(path: Path, format: str | None, options: Options) -> Source:
         return chosen.open(path, options)
 
 
-def _guess(path: Path) -> str:
-    lower = path.name.lower()
-    for name, known in FORMATS.items():
-        if lower.endswith(known.suffixes) and path.is_dir() == (name == "zarr"):
-            return name
-    if path.is_dir():
-        return _guess_folder(path)
-    with path.open("rb") as file:
-        beginning = file.read(16)
-    for name, known in FORMATS.items():
-        if beginning.startswith(known.magic):
-            return name
-    raise StreamError(f"{path.name} has a name that tells no format: give format, one of {', '.join(FORMATS)}")
-
-
-def _guess_folder(path: Path) -> str:
-    inside = [entry.name.lower() for entry in path.iterdir()]
-    if any(name in ("zarr.json", ".zgroup", ".zarray", ".zmetadata") for name in inside):
-        return "zarr"
-    if any(name.endswith(PICTURES) for name in inside):
-        return "images"
-    if dicom_files(path):
-        return "dicom"
-    raise StreamError(
-        f"{path.name} is a folder without pictures, DICOM files or a Zarr store in it: name another one, or give format"
-    )
-
-
 def _open_pipe(file: Any, name: str, format: str | None, options: Options) -> Source:
     with told_in_one_sentence(f"{name} could not be read", "send JSON lines or Arrow IPC"):
         if options.follow is not None:
@@ -210,76 +165,11 @@ def _open_pipe(file: Any, name: str, format: str | None, options: Options) -> So
             raise StreamError(f"{name} must be of format jsonl, arrow or csv, got {kind!r}: save it to a file")
         _check_known(name, options, FORMATS[kind].options)
         if kind == "arrow":
-            return _open_arrow(ArrowPipe(file, name), options)
+            return open_arrow(ArrowPipe(file, name), options)
         lines = LinePipe(file, name)
         if kind == "csv":
             return open_table(CSVRows(lines, columns_of(name, options)), options, None)
-        return _open_lines(lines, options, None)
-
-
-def _open_csv(path: Path, options: Options) -> Source:
-    columns = columns_of(path.name, options)
-    rows = CSVRows(LineFile(path, options.follow), columns)
-    survey = Survey(CSVRows(LineFile(path, growing=options.follow is not None), columns))
-    return open_table(rows, options, survey)
-
-
-def _open_parquet(path: Path, options: Options) -> Source:
-    rows = ParquetRows(path, columns_of(path.name, options))
-    return open_table(rows, options, Survey(rows))
-
-
-def _open_arrow_file(path: Path, options: Options) -> Source:
-    return _open_arrow(ArrowFile(path), options)
-
-
-def _open_arrow(opened: ArrowFile | ArrowPipe, options: Options) -> Source:
-    if options.modes is None:
-        return ArrowSlices(opened, options)
-    rows = ArrowRows(opened, opened.name, columns_of(opened.name, options))
-    return open_table(rows, options, Survey(rows) if isinstance(opened, ArrowFile) else None)
-
-
-def _open_json_lines(path: Path, options: Options) -> Source:
-    first_pass = LineFile(path, growing=options.follow is not None)
-    return _open_lines(LineFile(path, options.follow), options, first_pass)
-
-
-def _open_lines(lines: LineBlocks, options: Options, first_pass: LineBlocks | None) -> Source:
-    if options.modes is None or options.value is None:
-        return JSONSlices(lines, options)
-    columns = columns_of(lines.name, options)
-    survey = None if first_pass is None else Survey(JSONRows(first_pass, columns))
-    return open_table(JSONRows(lines, columns), options, survey)
-
-
-_TABLE = frozenset({"time", "modes", "value", "labels", "duplicates"})
-_NAMES = frozenset({"modes", "labels"})
-
-FORMATS: dict[str, Format] = {
-    "npy": Format(open_npy, (".npy",), _NAMES | {"time_axis", "follow"}, b"\x93NUMPY"),
-    "npz": Format(open_npz, (".npz",), _NAMES | {"time_axis", "time", "variable"}, b"PK\x03\x04"),
-    "mat": Format(open_mat, (".mat",), _NAMES | {"time_axis", "time", "variable"}, b"MATLAB"),
-    "netcdf": Format(open_labelled_file, (".nc", ".nc4", ".cdf"), _NAMES | {"time_axis", "time", "variable"}, b"CDF"),
-    "hdf5": Format(
-        open_labelled_file, (".h5", ".hdf5", ".he5"), _NAMES | {"time_axis", "time", "variable"}, b"\x89HDF"
-    ),
-    "zarr": Format(open_zarr, (".zarr",), _NAMES | {"time_axis", "time", "variable", "follow"}),
-    "csv": Format(_open_csv, (".csv", ".tsv", ".csv.gz", ".tsv.gz"), _TABLE | {"follow"}),
-    "parquet": Format(_open_parquet, (".parquet", ".pq"), _TABLE, b"PAR1"),
-    "arrow": Format(_open_arrow_file, (".arrow", ".arrows", ".feather", ".ipc"), _TABLE, b"ARROW1"),
-    "jsonl": Format(_open_json_lines, (".jsonl", ".ndjson"), _TABLE | {"follow"}),
-    "nifti": Format(open_nifti, (".nii", ".nii.gz"), _NAMES | {"time_axis"}),
-    "dicom": Format(open_dicom, (".dcm", ".ima", ".dicom"), _NAMES | {"variable"}),
-    "yuv": Format(open_yuv, (".yuv", ".raw", ".gray"), _NAMES | {"size", "pixels", "colour", "follow"}),
-    "images": Format(open_folder, ("/",), _NAMES | {"colour", "follow"}),
-    "video": Format(
-        open_video,
-        (".mp4", ".avi", ".mkv", ".mov", ".webm", ".mpg", ".mpeg", ".m4v", ".y4m", ".ogv", ".wmv", ".flv", ".ts"),
-        _NAMES | {"colour"},
-    ),
-}
-"""Every format of files and folders by its name."""
+        return open_lines(lines, options, None)
 
 
 def _check_known(what: str, options: Options, known: set[str] | frozenset[str]) -> None:
@@ -302,60 +192,3 @@ def _check_mode_names(source: Source, options: Options) -> None:
         if len(given) != source.shape[mode]:
             raise StreamError(f"labels must give {source.shape[mode]} labels for {key}, got {len(given)}")
         source.labels = (*source.labels[:mode], given, *source.labels[mode + 1 :])
-
-
-def _check_choice(name: str, chosen: str, choices: Sequence[str]) -> None:
-    if chosen not in choices:
-        raise StreamError(f"{name} must be one of {', '.join(choices)}, got {chosen!r}")
-
-
-def _names(option: str, given: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    if given is None:
-        return None
-    names = tuple(str(name).strip() for name in (given.split(",") if isinstance(given, str) else given))
-    if not names or not all(names):
-        raise StreamError(f"{option} must be names separated by commas, got {given!r}")
-    return names
-
-
-def _labels(given: Any) -> dict[str, tuple[Label, ...]] | None:
-    """Labels per mode; a text is a list with commas, or after an @ the name of a file with one label a line."""
-    if given is None:
-        return None
-    made: dict[str, tuple[Label, ...]] = {}
-    for mode, labels in selecting.as_mapping(given).items():
-        if isinstance(labels, str) and labels.startswith("@"):
-            with told_in_one_sentence(f"labels could not be read from {labels[1:]}", "name a text file"):
-                made[str(mode)] = tuple(line for line in Path(labels[1:]).read_text("utf-8").splitlines() if line)
-        elif isinstance(labels, str):
-            made[str(mode)] = tuple(label.strip() for label in labels.split(","))
-        else:
-            made[str(mode)] = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
-        if len({str(label) for label in made[str(mode)]}) < len(made[str(mode)]) or not made[str(mode)]:
-            raise StreamError(f"labels of {mode} must all be different, and at least one, got {labels!r}")
-    return made
-
-
-def _frame_size(size: Any) -> tuple[int, int] | None:
-    if size is None:
-        return None
-    pieces = re.split(r"[x×,]", size) if isinstance(size, str) else size
-    try:
-        width, height = (int(piece) for piece in pieces)
-    except (TypeError, ValueError):
-        width = height = 0
-    if width < 1 or height < 1:
-        raise StreamError(f"size must be width and height such as 176x144, got {size!r}")
-    return width, height
-
-
-def _numbers(given: Any) -> tuple[float, ...]:
-    if given is None:
-        return ()
-    pieces = (
-        given.split(",") if isinstance(given, str) else given if isinstance(given, (Sequence, Mapping)) else [given]
-    )
-    try:
-        return tuple(float(piece) for piece in pieces)
-    except (TypeError, ValueError):
-        raise StreamError(f"missing_value must be a number or several, got {given!r}") from None

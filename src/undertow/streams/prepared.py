@@ -46,6 +46,7 @@ class PreparedStream:
             if key in chosen and key not in source.dims:
                 part = chosen.pop(key)
         self._when = selecting.time_selection(part, source.length, source.time_name)
+        self._counted = self._when.count(source.length, source.times)
         self._parts = self._selected_parts(chosen)
         sizes = tuple(size if part is None else len(part) for size, part in zip(source.shape, self._parts, strict=True))
         self._shape = new_shape(preparation.resize, sizes, source.dims, source.name)
@@ -97,7 +98,9 @@ class PreparedStream:
     def length(self) -> int | None:  # noqa: D102
         if self._plan.late == "skip" or self._plan.gaps == "fill":
             return None
-        return self._when.count(self._source.length)
+        if self._when.first is None and self._when.last is None:
+            return self._when.count(self._source.length, None)  # may have grown meanwhile
+        return self._counted
 
     @property
     def notices(self) -> list[str]:  # noqa: D102

@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.streams.source import plain_time
 from undertow.streams.stream import Label, StreamError
 from undertow.streams.times import are_ordered
 
+_MOST_COUNTED = 10**6
 _RANGE = re.compile(r"\s*([+-]?\d*)\s*:\s*([+-]?\d*)\s*(?::\s*([+-]?\d*)\s*)?")
 
 
@@ -144,11 +146,15 @@ class TimeSelection:
         """Whether neither this slice nor any after it is wanted."""
         return self.stop is not None and index >= self.stop
 
-    def count(self, length: int | None) -> int | None:
-        """How many slices are wanted, where that is known without looking at each."""
-        if length is None or self.first is not None or self.last is not None:
+    def count(self, length: int | None, times: NDArray[Any] | None) -> int | None:
+        """How many slices are wanted, where that is known beforehand."""
+        if length is None:
             return None
-        return len(range(length)[self.start : self.stop : self.step])
+        if self.first is None and self.last is None:
+            return len(range(length)[self.start : self.stop : self.step])
+        if times is None or length > _MOST_COUNTED:
+            return None
+        return sum(self.wants(index, plain_time(time)) for index, time in enumerate(times))
 
 
 def time_selection(part: Any, length: int | None, name: str) -> TimeSelection:

@@ -35,7 +35,7 @@ class Source(ABC):
 
     Attributes:
         name: what to call it in messages.
-        format: one of the names in ``opening.FORMATS``.
+        format: one of the names in ``formats.FORMATS``.
         shape, dims, labels: of its slices, one per mode.
         time_name: of its time axis.
         length: number of slices as far as it is known.

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from undertow.streams.trouble import MAX_SLICE_ENTRIES
 
 DUPLICATES = ("refuse", "sum")
 _MAX_LABELS = 2**22
-_MAX_TIMES = 2**26
+_MAX_TIMES = 2**24
 _ENTRY = np.dtype([("entry", np.int64), ("value", np.float64)])
 
 
@@ -193,7 +194,7 @@ class _SortedRows:
         cursor = self._ends - sizes
         self._file = tempfile.TemporaryFile(prefix="undertow-")  # noqa: SIM115, closed by close()
         total = int(self._ends[-1])
-        self._file.truncate(total * _ENTRY.itemsize)
+        _reserve(self._file, total * _ENTRY.itemsize)
         table = np.memmap(self._file, _ENTRY, "r+", shape=(total,))
         for batch in rows.batches():
             different, which = np.unique(batch.times, return_inverse=True)
@@ -217,6 +218,16 @@ class _SortedRows:
     def close(self) -> None:
         """Give the disk space back."""
         self._file.close()
+
+
+def _reserve(file: IO[bytes], size: int) -> None:
+    """Take the disk space now: a full disk is an error here, but would kill the process in a mapped file later."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        for start in range(0, size, 2**20):
+            file.write(bytes(min(2**20, size - start)))
+        file.flush()
 
 
 def _runs(times: NDArray[Any]) -> Iterator[tuple[Any, int]]:
