@@ -8,6 +8,7 @@ import os
 import pickle
 import shutil
 import struct
+import sys
 import zipfile
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_damaged_files_are_one_sentence_or_slices(name, made, tmp_path):
             shutil.copy(original.path, copy)
             victim = copy
         victim.write_bytes(damaged(victim.read_bytes(), rng))
-        faulthandler.dump_traceback_later(60, exit=True)  # a hang would show where
+        faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)  # a hang would show where
         sentence = trouble_with(copy, original.options)
         faulthandler.cancel_dump_traceback_later()
         if sentence is not None:

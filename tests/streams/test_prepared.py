@@ -185,6 +185,25 @@ def test_resuming_between_filled_slices(late):
         assert [then.time for then in rest] == [then.time for then in whole[done:]]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"select": {"time": "1:6:2", "src": "1:3"}},
+        {"select": {"time": "2024-05-01T12:10.."}, "resize": "2x2"},
+        {"late": "skip", "missing_value": 3, "mask": np.arange(30).reshape(SHAPE) % 2},
+        {"select": {"time": "::3"}, "gaps": "fill", "step": "5min"},
+    ],
+)
+def test_resuming_with_options(options):
+    whole = list(open_stream(labelled(), **options).slices())
+    assert len(whole) > 2
+    for done, item in enumerate(whole, start=1):
+        rest = list(open_stream(labelled(), **options).slices(item.position))
+        assert [then.time for then in rest] == [then.time for then in whole[done:]]
+        for now, then in zip(rest, whole[done:], strict=True):
+            np.testing.assert_array_equal(now.values, then.values)
+
+
 def test_absurd_gaps_and_steps_are_refused():
     with pytest.raises(StreamError, match="more than"):
         times(stream_with([0, 1, 2, 10**9], gaps="fill"))

@@ -118,7 +118,7 @@ FORMATS: dict[str, Format] = {
     "csv": Format(_open_csv, (".csv", ".tsv", ".csv.gz", ".tsv.gz"), _TABLE | {"follow"}),
     "parquet": Format(_open_parquet, (".parquet", ".pq"), _TABLE, b"PAR1"),
     "arrow": Format(_open_arrow_file, (".arrow", ".arrows", ".feather", ".ipc"), _TABLE, b"ARROW1"),
-    "jsonl": Format(_open_json_lines, (".jsonl", ".ndjson"), _TABLE | {"follow"}),
+    "jsonl": Format(_open_json_lines, (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"), _TABLE | {"follow"}),
     "nifti": Format(open_nifti, (".nii", ".nii.gz"), _NAMES | {"time_axis"}),
     "dicom": Format(open_dicom, (".dcm", ".ima", ".dicom"), _NAMES | {"variable"}),
     "yuv": Format(open_yuv, (".yuv", ".raw", ".gray"), _NAMES | {"size", "pixels", "colour", "follow"}),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from undertow.streams import hdf5, zarr_codecs
 from undertow.streams.options import Options
-from undertow.streams.source import Indexed, block_length, plain_time
+from undertow.streams.source import CHUNK_BYTES, Indexed, block_length, plain_time
 from undertow.streams.stream import Label, StreamError
 from undertow.streams.trouble import check_real, check_slice_shape, optional
 from undertow.streams.variables import TIME_NAMES, choose
@@ -33,7 +33,7 @@ class LabelledArray(Indexed):
         check_slice_shape(name, shape)  # before labels of that size are made
         labels = tuple(_labels(array, dim) for dim in array.dims if dim != time)
         chunks = array.encoding.get("preferred_chunks") or {}
-        block = block_length(shape, 8, int(chunks.get(time, 1)))
+        block = block_length(shape, 8, int(chunks.get(time, 1)), CHUNK_BYTES)
         super().__init__(name, shape, int(array.sizes[time]), dims, labels, block=block, follow=options.follow)
         self._array, self._time = array, time
         self.time_name = str(time) if not str(time).startswith("phony_dim") else "time"
@@ -84,7 +84,7 @@ def open_labelled_file(path: Path, options: Options) -> LabelledArray:
         is_old = file.read(3) == b"CDF"
     if is_old:
         optional("scipy", "matlab", "A NetCDF 3 file")
-        return _opened(lambda: xarray.open_dataset(path, engine="scipy"), path.name, "netcdf", options)
+        return _opened(lambda: xarray.open_dataset(path, engine="scipy", cache=False), path.name, "netcdf", options)
     held = hdf5.check_file(path)
     optional("h5netcdf", "store", "An HDF5 or NetCDF file")
     if options.variable is None and not any("/" not in key and len(shape) > 1 for key, shape in held.items()):
@@ -92,7 +92,7 @@ def open_labelled_file(path: Path, options: Options) -> LabelledArray:
         group, _, variable = choose(path.name, big, None, ", ".join(held)).rpartition("/")
 
     def reopen() -> Any:
-        return xarray.open_dataset(path, engine="h5netcdf", group=group or None, phony_dims="sort")
+        return xarray.open_dataset(path, engine="h5netcdf", group=group or None, phony_dims="sort", cache=False)
 
     chosen = _with_variable(options, variable)
     return _opened(reopen, path.name, "netcdf" if path.suffix == ".nc" else "hdf5", chosen)
@@ -106,7 +106,9 @@ def open_zarr(path: Path, options: Options) -> LabelledArray:
 
     def reopen() -> Any:
         zarr_codecs.check_folder(path)
-        return xarray.open_dataset(path, engine="zarr", chunks=None, consolidated=False, group=group or None)
+        return xarray.open_dataset(
+            path, engine="zarr", chunks=None, cache=False, consolidated=False, group=group or None
+        )
 
     source = _opened(reopen, path.name, "zarr", _with_variable(options, variable))
     source._folder = path / group

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from undertow.streams.arrays import open_array
 from undertow.streams.images import read_array, read_picture
 from undertow.streams.options import Options
-from undertow.streams.source import Indexed, Source
+from undertow.streams.source import Indexed, Source, first_bytes
 from undertow.streams.stream import StreamError
 from undertow.streams.trouble import check_real, told_in_one_sentence
 
@@ -46,7 +46,8 @@ def open_mask(
 def mask_identity(mask: Any) -> str:
     """Something that tells one mask from another."""
     if isinstance(mask, (str, os.PathLike)):
-        return Path(mask).name
+        path = Path(mask)
+        return f"{path.name} {first_bytes(path, 2**20) if path.is_file() else ''}"
     return hashlib.sha256(np.ascontiguousarray(mask).tobytes()).hexdigest()
 
 

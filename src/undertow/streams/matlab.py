@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from undertow.streams.arrays import ArraySource
 from undertow.streams.hdf5 import MAGIC, datasets
 from undertow.streams.options import Options
-from undertow.streams.source import Indexed, Source, block_length
+from undertow.streams.source import CHUNK_BYTES, Indexed, Source, block_length
 from undertow.streams.stream import StreamError
 from undertow.streams.trouble import MAX_LOADED_BYTES, check_real, optional
 from undertow.streams.variables import TIME_NAMES, axis_number, choose, usable_times, without
@@ -75,7 +75,7 @@ class HDF5Variable(Indexed):
         self._axis = len(shape) - 1 - axis
         slice_shape, length = without(shape, axis), shape[axis]
         best = self._data.chunks[self._axis] if self._data.chunks else 1
-        block = block_length(slice_shape, self._data.dtype.itemsize, best)
+        block = block_length(slice_shape, self._data.dtype.itemsize, best, CHUNK_BYTES)
         super().__init__(path.name, slice_shape, length, block=block)
         beside = _times_name(arrays, options.time, path.name)
         self.times = usable_times(held[beside][()], length) if beside and held[beside].size == length else None

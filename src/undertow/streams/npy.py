@@ -18,6 +18,8 @@ from undertow.streams.stream import StreamError
 from undertow.streams.trouble import check_real
 from undertow.streams.variables import axis_number, without
 
+_LARGE = 2**30
+
 
 class Layout:
     """Where an array lies in a file, read from its header without touching the data."""
@@ -62,6 +64,10 @@ class MappedArray(Indexed):
         shape, length = without(layout.shape, axis), layout.shape[axis]
         block = 1 if layout.leads(axis) else block_length(shape, layout.dtype.itemsize, 1024)
         super().__init__(name, shape, length, block=block, follow=options.follow)
+        if not layout.leads(axis) and layout.size > _LARGE:
+            self.notices.append(
+                f"{name} has its slices scattered over the file, which is slow: save it with time first"
+            )
         self._path, self._layout, self._axis = path, layout, axis
         self._start = start + layout.offset
         self._file = path.open("rb")

@@ -98,7 +98,7 @@ def open_stream(
         follow=Follow(idle, poll) if follow else None,
     )
     preparation = Preparation(
-        selecting.as_mapping(select), resize, parse_numbers(missing_value), mask, late, gaps, times.parse_step(step)
+        selecting.as_mapping(select), resize, parse_numbers(missing_value), late, gaps, times.parse_step(step)
     )
     opened = _open_source(source, format, options)
     try:

@@ -29,7 +29,6 @@ class Preparation:
     select: dict[str | int, Any]
     resize: Any = None
     missing_values: tuple[float, ...] = ()
-    mask: Any = None
     late: str = "keep"
     gaps: str = "keep"
     step: Any = None

@@ -66,7 +66,8 @@ def indices(part: Any, size: int, labels: tuple[Label, ...] | None, dim: str) ->
         pieces = [piece.strip() for piece in part.split(",")] if isinstance(part, str) else part
         if not isinstance(pieces, Sequence) and not isinstance(pieces, np.ndarray):
             pieces = [pieces]
-        found = np.array([_one(piece, size, labels, dim) for piece in pieces], dtype=np.intp)
+        known = {str(label): place for place, label in enumerate(labels or ())}
+        found = np.array([_one(piece, size, known, dim) for piece in pieces], dtype=np.intp)
     if not found.size:
         raise StreamError(f"select for {dim} leaves nothing of its {size} entries, got {part!r}: widen it")
     return found
@@ -84,16 +85,16 @@ def _as_slice(part: Any) -> slice | None:
     return cut
 
 
-def _one(piece: Any, size: int, labels: tuple[Label, ...] | None, dim: str) -> int:
-    for place, label in enumerate(labels or ()):
-        if label == piece or str(label) == str(piece):
-            return place
+def _one(piece: Any, size: int, known: Mapping[str, int], dim: str) -> int:
+    """The place of a label, or of an index if there is no such label."""
+    if str(piece) in known:
+        return known[str(piece)]
     try:
         number = int(piece)
     except (TypeError, ValueError):
         number = size
-    if labels is not None and (number >= size or number < -size):
-        raise StreamError(f"{dim} has no label {piece!r}: its labels are {shortened(labels)}")
+    if known and not -size <= number < size:
+        raise StreamError(f"{dim} has no label {piece!r}: its labels are {shortened(list(known))}")
     if not -size <= number < size:
         raise StreamError(f"{dim} has {size} entries, got {piece!r}: use an index from 0 to {size - 1}")
     return number % size
@@ -110,8 +111,9 @@ def _label_range(part: str, size: int, labels: tuple[Label, ...] | None, dim: st
             raise StreamError(f"select for {dim} must be a range of numbers, got {part!r}") from None
         numbers = np.array(labels, dtype=float)
         return np.flatnonzero((numbers >= low) & (numbers <= high))
-    start = _one(first, size, labels, dim) if first else 0
-    stop = _one(last, size, labels, dim) if last else size - 1
+    known = {str(label): place for place, label in enumerate(labels)}
+    start = _one(first, size, known, dim) if first else 0
+    stop = _one(last, size, known, dim) if last else size - 1
     return np.arange(start, stop + 1)
 
 

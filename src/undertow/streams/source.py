@@ -20,6 +20,9 @@ from undertow.streams.trouble import check_length, check_slice_shape
 BLOCK_BYTES = 32 * 2**20
 """Where several slices are best read at once, about this much of them."""
 
+CHUNK_BYTES = 256 * 2**20
+"""The same where they are packed together: unpacking a chunk takes that memory anyway, doing it twice takes time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Raw:
@@ -139,9 +142,9 @@ class Indexed(Source):
         return self.length > index
 
 
-def block_length(shape: tuple[int, ...], itemsize: int, wanted: int) -> int:
+def block_length(shape: tuple[int, ...], itemsize: int, wanted: int, limit: int = BLOCK_BYTES) -> int:
     """How many slices to read at once if ``wanted`` would be best."""
-    fitting = BLOCK_BYTES // max(1, int(np.prod(shape, dtype=np.int64)) * itemsize)
+    fitting = limit // max(1, int(np.prod(shape, dtype=np.int64)) * itemsize)
     return max(1, min(wanted, fitting))
 
 

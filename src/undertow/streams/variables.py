@@ -16,7 +16,7 @@ TIME_NAMES = ("time", "times", "t", "date", "datetime", "timestamp", "frame", "f
 
 def choose(name: str, candidates: Mapping[str, tuple[int, ...]], variable: str | None, others: str = "") -> str:
     """The variable that was asked for, or the only one; otherwise one sentence that lists them."""
-    listed = shortened([f"{key} {'×'.join(map(str, shape))}" for key, shape in candidates.items()], most=20)
+    listed = shortened([f"{key} {'×'.join(map(str, shape))}" for key, shape in sorted(candidates.items())], most=20)
     if variable is not None:
         if variable not in candidates:
             raise StreamError(
