@@ -140,9 +140,10 @@ def run(
                     progress=bar.show,
                     say=bar.say,
                 )
-        except RunInterrupted as stopped:
-            print(f"undertow: {stopped}", file=sys.stderr)
-            leave(130)
+        except KeyboardInterrupt as stopped:
+            at_once = f"stopped at once: go on with --resume from the last checkpoint in {folder}"
+            print(f"undertow: {stopped if isinstance(stopped, RunInterrupted) else at_once}", file=sys.stderr)
+            leave(130, source)
     page = None
     if report:
         from undertow.report import write_report
@@ -152,7 +153,7 @@ def run(
         print(json.dumps(summary_as_json(summary, page)))
     else:
         show_summary(summary, page, Console())
-    leave(0)
+    leave(0, source)
 
 
 def default_store(name: str) -> Path:
@@ -206,9 +207,9 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def leave(code: int) -> None:
-    """End with this code, even if a read of a pipe that says nothing is still under way."""
-    if any(thread.name == "undertow reader" for thread in threading.enumerate()):
+def leave(code: int, source: str) -> None:
+    """End with this code, even if a read of standard input, which says nothing, is still under way."""
+    if source == "-" and any(thread.name == "undertow reader" for thread in threading.enumerate()):
         # Python waits for the lock of standard input when it closes down, and aborts if it cannot get it.
         sys.stdout.flush()
         sys.stderr.flush()

@@ -49,7 +49,7 @@ def identify(stream: Stream, model: Any, output: Output, times: Times) -> dict[s
         "model": params,
         "threshold": output.threshold,
         "alerts": output.alerts,
-        "layout": output.layout(stream, times).to_json(),
+        "layout": output.layout(stream, times).identity(),
     }
     plain: dict[str, Any] = json.loads(json.dumps(identity, default=str))
     return plain

@@ -21,7 +21,6 @@ from undertow.loop.snapshot import Snapshot, Snapshots, loaded, saved
 from undertow.loop.worker import Reader, Writer
 from undertow.store.files import StoreError, remove_leftovers
 from undertow.store.folder import PRIVATE, clear
-from undertow.store.layout import Layout
 from undertow.store.times import Times
 from undertow.streams.stream import Item, Stream
 
@@ -68,8 +67,8 @@ class Loop:
         if snapshot is None:
             clear(self.folder)
             return
-        layout = Layout.from_json(snapshot.identity["layout"])
-        self.identity = identify(self.stream, self.model, self.output, layout.times)
+        times = Times(snapshot.identity["layout"]["times"])
+        self.identity = identify(self.stream, self.model, self.output, times)
         refuse_another(snapshot.identity, self.identity, self.folder)
         if snapshot.model:
             if load is None:
@@ -79,16 +78,21 @@ class Loop:
             self.model = loaded(snapshot.model, self.private, load)
         self.slices = self.first = self._checkpointed = snapshot.slices
         self.position = snapshot.position
-        self.sinks = Sinks(self.folder, layout, self.output.alerts, self.output.threshold)
+        self.sinks = self.open_sinks(times)
         self.sinks.prepare(snapshot.slices, snapshot.marks, snapshot.attributes)
 
     def start_store(self, item: Item) -> Sinks:
         """An empty store, made for the first slice: the type of its time is that of all."""
         times = Times.like(item.time)
         self.identity = identify(self.stream, self.model, self.output, times)
-        sinks = Sinks(self.folder, self.output.layout(self.stream, times), self.output.alerts, self.output.threshold)
+        sinks = self.open_sinks(times)
         sinks.prepare(0, {}, describe(self.stream, self.model, self.output, self.identity))
         return sinks
+
+    def open_sinks(self, times: Times) -> Sinks:
+        """The store and the alerts, not yet prepared."""
+        layout = self.output.layout(self.stream, times)
+        return Sinks(self.folder, layout, self.output.alerts, self.output.threshold)
 
     # The way of the slices
 
@@ -132,8 +136,10 @@ class Loop:
             if self.sinks is not None:
                 self.checkpoint(writer, alone=trouble is None and not self.interrupt.asked)
             writer.finish()
-        except (OSError, StoreError, CheckpointError) as error:
-            raise self.cannot_write(error) from error
+        except Exception as error:
+            if error is writer.error or isinstance(error, (OSError, StoreError, CheckpointError)):
+                raise self.cannot_write(error) from error
+            raise  # from whoever watches
         finally:
             reader.stop()
             writer.stop()

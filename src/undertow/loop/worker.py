@@ -70,7 +70,8 @@ class Writer:
 
     def __init__(self, behind: int) -> None:
         self._queue: queue.Queue[Callable[[], Any] | None] = queue.Queue(behind)
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
+        """What a job raised."""
         self._thread = threading.Thread(target=self._work, name="undertow writer", daemon=True)
         self._thread.start()
 
@@ -86,8 +87,8 @@ class Writer:
 
     def check(self) -> None:
         """Raise what a job raised."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
 
     def finish(self) -> None:
         """Wait until everything handed over is done; raises what a job raised."""
@@ -102,8 +103,8 @@ class Writer:
 
     def _work(self) -> None:
         while (job := self._queue.get()) is not None:
-            if self._error is None:
+            if self.error is None:
                 try:
                     job()
                 except BaseException as error:
-                    self._error = error
+                    self.error = error

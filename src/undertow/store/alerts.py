@@ -177,7 +177,13 @@ class ParquetParts:
         self._part = max(length - 1, 0) // self._layout.chunk
         self._rows = []
         if mark:
-            table = pq.read_table(self._path(self._part), partitioning=None).slice(0, mark)
+            try:
+                table = pq.read_table(self._path(self._part), partitioning=None).slice(0, mark)
+            except (OSError, ValueError) as error:
+                raise StoreError(
+                    f"{self._path(self._part)} is missing or damaged ({error}): "
+                    "run again with --overwrite to start from the beginning"
+                ) from error
             if self._layout.times.kind == "datetime":
                 table = table.set_column(0, table.column_names[0], table.column(0).cast("int64"))
             self._rows = [tuple(row.values()) for row in table.to_pylist()]

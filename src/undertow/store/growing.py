@@ -53,6 +53,9 @@ class GrowingArray:
         """Forget all rows from ``length`` on and be ready to append there."""
         first = length // self._chunk
         kept = length % self._chunk
+        chunks = {int(path.name.split(".")[1]): path for path in self.folder.glob("c.[0-9]*")}
+        if missing := set(range(first + bool(kept))) - set(chunks):
+            raise FileNotFoundError(f"chunk {min(missing)} is not there")
         self._tail = []
         if kept:
             rows = _decode(self._path(first).read_bytes(), self._dtype, self._text)
@@ -60,9 +63,8 @@ class GrowingArray:
             self._tail = list(rows) if self._text else [np.array(row) for row in rows]
         self.length = length
         self._dirty = bool(kept)  # the chunk on disk may hold rows that were forgotten just now
-        for path in self.folder.glob("c.*"):
-            index = path.name.split(".")[1]
-            if index.isdigit() and int(index) >= first + bool(kept):
+        for index, path in chunks.items():
+            if index >= first + bool(kept):
                 path.unlink()
 
     def _block(self) -> NDArray[Any]:

@@ -49,7 +49,7 @@ class ResultStore:
                 array.go_back(length)
             except (FileNotFoundError, RuntimeError, ValueError) as error:
                 raise StoreError(
-                    f"the last chunk of {name} in {self._folder} is missing or damaged ({error}): "
+                    f"{name} in {self._folder} is missing or damaged ({error}): "
                     "run again with --overwrite to start from the beginning"
                 ) from error
 
