@@ -225,6 +225,20 @@ def test_hdf5_does_not_lead_into_other_files(tmp_path):
             list(open_stream(tmp_path / name).slices())
 
 
+def test_hdf5_groups_that_hold_themselves_have_an_end(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "round.h5", "w") as file:
+        file["inner/x"] = numbers()
+        for name in "abc":
+            file[f"inner/{name}"] = file["inner"]
+            file[name] = file["/"]
+    with pytest.raises(StreamError):
+        open_stream(tmp_path / "round.h5")
+    (tmp_path / "round.h5").rename(tmp_path / "round.mat")
+    assert open_stream(tmp_path / "round.mat").length == len(numbers())
+
+
 def test_playlists_do_not_lead_into_other_files(made, tmp_path):
     shutil.copy(made("video").path, tmp_path / "secret.mp4")
     (tmp_path / "a.mp4").write_text("#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nsecret.mp4\n#EXT-X-ENDLIST\n")

@@ -25,11 +25,11 @@ found = sums[:5]
 end = stream.length - 3
 for item in stream.slices({"index": end, "source": {"index": end}, "last": None}):
     found.append(float(item.values.sum()))
-peak = max(psutil.Process().memory_info().rss, getattr(psutil.Process().memory_info(), "peak_wset", 0))
-try:
-    import resource
-    peak = max(peak, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
-except ImportError:
+peak = psutil.Process().memory_info().rss
+try:  # not ru_maxrss: that of a new process begins with the memory of the one that started it
+    lines = open("/proc/self/status").read().splitlines()
+    peak = max(peak, *(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")))
+except OSError:
     pass
 print(json.dumps({"found": found, "peak": peak, "length": stream.length, "jax": "jax" in sys.modules}))
 """

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from stream_files import LENGTH, SOURCES, TABLE, TARGETS, arrow_slices, arrow_table, csv_text, json_lines, numbers
 
-from undertow.streams import StreamError, open_stream
+from undertow.streams import StreamError, lines, open_stream
 
 LABELS = {"src": SOURCES, "dst": TARGETS}
 
@@ -63,6 +63,22 @@ def test_slices_from_a_pipe_and_again_from_every_position(case, pipe):
         rest = list(again.slices(item.position))
         assert len(rest) == LENGTH - done
         assert all(np.array_equal(then.values, x) for then, x in zip(rest, numbers()[done:], strict=True))
+
+
+@pytest.mark.parametrize("case", ["json", "json rows", "csv"])
+def test_a_pipe_may_come_in_other_pieces_the_second_time(case, pipe, monkeypatch):
+    content, options = CASES[case]
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 350)
+    pipe(content())
+    items = list(open_stream("-", **options).slices())
+    np.testing.assert_array_equal([item.values for item in items], numbers())
+    for size in (90, 1100, 5000):
+        monkeypatch.setattr(lines, "BLOCK_BYTES", size)
+        for done, item in enumerate(items, start=1):
+            pipe(content())
+            rest = list(open_stream("-", **options).slices(item.position))
+            assert [then.time for then in rest] == [then.time for then in items[done:]]
+            assert all(np.array_equal(then.values, x) for then, x in zip(rest, numbers()[done:], strict=True))
 
 
 def test_tables_in_pipes_need_their_labels(pipe):

@@ -217,9 +217,9 @@ def test_absurd_gaps_and_steps_are_refused():
 
 
 def test_slices_without_a_valid_time_are_noticed():
-    stream = stream_with([0.0, 1.0, np.nan, 3.0])
-    assert len(times(stream)) == 4
-    assert "1 slices of array had no valid time" in stream.notices
+    stream = stream_with([np.inf, 0.0, 1.0, np.nan, 3.0])
+    assert len(times(stream)) == 5
+    assert "2 slices of array had no valid time" in stream.notices
 
 
 def test_another_source_or_option_has_another_fingerprint(tmp_path):

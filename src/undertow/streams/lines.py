@@ -27,6 +27,10 @@ class LineBlocks(ABC):
         """The first line; it is still part of the blocks."""
 
     @abstractmethod
+    def sample(self, offset: int) -> bytes:
+        """Some whole lines from the line that begins at ``offset``, if they are there; they are not used up."""
+
+    @abstractmethod
     def blocks(self, offset: int) -> Iterator[tuple[int, bytes]]:
         """Blocks of whole lines from the line that begins at ``offset``, each with the offset where it begins."""
 
@@ -65,6 +69,15 @@ class LineFile(LineBlocks):
             self._follow.wait(lambda: self._read_line().endswith(b"\n"))
             line = self._read_line()
         return line
+
+    def sample(self, offset: int) -> bytes:  # noqa: D102
+        with self._open() as file:
+            file.seek(offset)
+            piece: bytes = file.read(BLOCK_BYTES)
+        cut = piece.rfind(b"\n") + 1
+        self.check_line(len(piece) - cut)
+        is_whole = not self._growing and len(piece) < BLOCK_BYTES  # the last line need not end with a line break
+        return piece[:cut] or (piece if is_whole else b"")
 
     def blocks(self, offset: int) -> Iterator[tuple[int, bytes]]:  # noqa: D102
         rest = b""
@@ -117,6 +130,12 @@ class LinePipe(LineBlocks):
         while b"\n" not in self._kept and self._more():
             self.check_line(len(self._kept))
         return self._kept[: self._kept.find(b"\n") + 1] or self._kept
+
+    def sample(self, offset: int) -> bytes:  # noqa: D102
+        while self._kept.find(b"\n", offset) < 0 and self._more():
+            self.check_line(len(self._kept) - offset)
+        end = self._kept.find(b"\n", offset) + 1  # one line, however many came at once: a resumed run must see the same
+        return self._kept[offset:end] if end else self._kept[offset:]
 
     def blocks(self, offset: int) -> Iterator[tuple[int, bytes]]:  # noqa: D102
         while self._kept or self._more():

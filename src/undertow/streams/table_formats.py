@@ -34,16 +34,20 @@ class CSVRows(Rows):
         self.check_columns(self._names)
 
     def batches(self, place: int = 0) -> Iterator[Batch]:  # noqa: D102
-        if self._time_type is None and place > self._begin:
-            next(self.batches(), None)  # dates are told from texts by the first rows, wherever reading begins
+        if self._time_type is None:  # dates are told from texts by the first rows, wherever reading begins
+            self._note_time_type(self._parsed(self._lines.sample(self._begin) or b"\n"))
         for offset, block in self._lines.blocks(max(place, self._begin)):
             table = self._parsed(block)
             if table.num_rows:
-                self._time_type = table.column(self.columns.time).type
+                self._note_time_type(table)
                 yield self.batch(table, offset)
 
     def close(self) -> None:  # noqa: D102
         self._lines.close()
+
+    def _note_time_type(self, table: Any) -> None:
+        if self._time_type is None and table.num_rows:
+            self._time_type = table.column(self.columns.time).type
 
     def _parsed(self, block: bytes) -> Any:
         csv, arrow = optional("pyarrow.csv", "table", "A CSV table"), optional("pyarrow", "table", "A CSV table")

@@ -126,10 +126,12 @@ class TimeKeeper:
 
     def accepts(self, time: Any) -> bool:
         """Whether a slice of this time is to be delivered; one sentence if it must not come at all."""
-        if time is None or self.last is None:
+        if time is None:
             return True
         if is_unknown(time):
             self.counts["unknown"] += 1
+            return True
+        if self.last is None:
             return True
         if time == self.last:
             kind, words = "repeated", "repeats the time before it"
