@@ -23,9 +23,10 @@ _MAX_COORDINATE = 2**27
 class LabelledArray(Indexed):
     """One variable of a data set, read in blocks of the chunks it is stored in."""
 
-    def __init__(self, dataset: Any, reopen: Callable[[], Any], name: str, format: str, options: Options) -> None:
-        self.format, self._dataset, self._reopen, self._options = format, dataset, reopen, options
-        self._folder: Path | None = None
+    def __init__(
+        self, dataset: Any, reopen: Callable[[], Any], name: str, format: str, options: Options, folder: Path | None
+    ) -> None:
+        self.format, self._dataset, self._reopen, self._options, self._folder = format, dataset, reopen, options, folder
         array, time = _chosen_array(dataset, name, options)
         check_real(name, array.dtype)
         shape = tuple(int(array.sizes[dim]) for dim in array.dims if dim != time)
@@ -67,10 +68,12 @@ class LabelledArray(Indexed):
         self._dataset.close()
 
 
-def _opened(reopen: Callable[[], Any], name: str, format: str, options: Options) -> LabelledArray:
+def _opened(
+    reopen: Callable[[], Any], name: str, format: str, options: Options, folder: Path | None = None
+) -> LabelledArray:
     dataset = reopen()
     try:
-        return LabelledArray(dataset, reopen, name, format, options)
+        return LabelledArray(dataset, reopen, name, format, options, folder)
     except BaseException:
         dataset.close()
         raise
@@ -110,9 +113,7 @@ def open_zarr(path: Path, options: Options) -> LabelledArray:
             path, engine="zarr", chunks=None, cache=False, consolidated=False, group=group or None
         )
 
-    source = _opened(reopen, path.name, "zarr", _with_variable(options, variable))
-    source._folder = path / group
-    return source
+    return _opened(reopen, path.name, "zarr", _with_variable(options, variable), path / group)
 
 
 def _is_zarr(folder: Path) -> bool:
