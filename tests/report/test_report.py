@@ -11,7 +11,7 @@ from stubs import StubModel, StubStream, load_stub
 from undertow.loop import run
 from undertow.report import write_report
 from undertow.report.chart import Curve, chart, shown, thinned
-from undertow.report.findings import top_alerts, worst_slices
+from undertow.report.findings import how_often, top_alerts, worst_slices
 from undertow.report.page import time_labels
 from undertow.report.pictures import limits, picture, plane
 from undertow.store.files import StoreError
@@ -19,7 +19,7 @@ from undertow.store.reading import open_store
 
 
 def store_at(folder, stream=None, **options):
-    options = {"keep": "data,low_rank,std,outliers", "threshold": 0.9, **options}
+    options = {"keep": "data,low_rank,std,outliers,outlier_probability", "threshold": 0.9, **options}
     run(stream or StubStream(40), StubModel(), store=folder, load=load_stub, **options)
     return folder
 
@@ -58,9 +58,16 @@ def test_the_page_shows_summary_curves_pictures_alerts_and_settings(tmp_path):
     text = page.read_text()
     tags = parsed(text)
     assert tags.count["svg"] == 4
-    assert tags.count["img"] == 16
+    assert tags.count["img"] == 17
     assert "url(" not in text
-    for words in ("40 slices of 3×4", "Over time", "The worst slices", "What the model noticed", "Settings"):
+    for words in (
+        "40 slices of 3×4",
+        "Over time",
+        "Where the outliers are",
+        "The worst slices",
+        "What the model noticed",
+        "Settings",
+    ):
         assert words in text
     found = xr.open_zarr(tmp_path / "s.zarr")
     assert f"<b>{float(found['observed'].mean()):.1%}</b>" in text
@@ -74,7 +81,7 @@ def test_nothing_in_the_data_becomes_part_of_the_page(tmp_path):
     text = write_report(store_at(tmp_path / "s", stream)).read_text()
     tags = parsed(text)
     assert tags.count["script"] == 1
-    assert tags.count["img"] == 16
+    assert tags.count["img"] == 17
 
 
 @pytest.mark.parametrize("shape", [(7,), (2, 3, 5), (500, 4)], ids=str)
@@ -104,6 +111,20 @@ def test_top_alerts_are_the_farthest(tmp_path):
     far = sorted((abs(row["value"] - row["expected"]) / row["std"] for row in stored.alerts()), reverse=True)
     assert found.total == len(far) > 10
     assert [abs(row["value"] - row["expected"]) / row["std"] for row in found.rows] == far[:3]
+
+
+@pytest.mark.parametrize("slices", [1, 33, 100])
+def test_how_often_counts_every_slice_once(tmp_path, slices):
+    stored = open_store(store_at(tmp_path / "s", StubStream(slices), threshold=0.3))
+    shares, looked_at = how_often(stored)
+    assert looked_at == slices
+    np.testing.assert_allclose(shares, (stored.dataset["outlier_probability"].values >= 0.3).mean(axis=0))
+
+
+def test_a_long_store_is_sampled(tmp_path, monkeypatch):
+    stored = open_store(store_at(tmp_path / "s", StubStream(100), threshold=0.3))
+    monkeypatch.setattr("undertow.report.findings._LOOKED_AT_BYTES", 1)
+    assert 20 <= how_often(stored)[1] <= 40
 
 
 def test_worst_slices_are_not_neighbours(tmp_path):

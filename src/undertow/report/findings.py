@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from undertow.store.reading import StoredRun
 
+_STRETCHES = 32  # of a long store that are looked at for an overview
+_LOOKED_AT_BYTES = 256 * 2**20
 _BURN_IN = 0.1  # of the slices, at most 20: the model is still finding its feet
 
 
@@ -46,6 +48,24 @@ def worst_slices(run: StoredRun, count: int = 4) -> list[WorstSlice]:
         if len(found) < count and one and all(abs(one.index - other) > apart for other in found):
             found[one.index] = one
     return [found[index] for index in sorted(found)]
+
+
+def how_often(run: StoredRun) -> tuple[NDArray[np.float64], int] | None:
+    """For every entry the share of slices in which it was flagged, and how many slices were looked at.
+
+    A long store is sampled, in stretches as they lie on the disk; None if the probabilities were not kept.
+    """
+    if "outlier_probability" not in run.kept or not run.length:
+        return None
+    fitting = max(_STRETCHES, _LOOKED_AT_BYTES // (4 * max(1, math.prod(run.shape))))
+    stretch = -(-min(run.length, fitting) // _STRETCHES)
+    counts, looked_at = np.zeros(run.shape), 0
+    apart = stretch if run.length <= fitting else run.length // _STRETCHES
+    for start in range(0, run.length, apart):
+        part = run.dataset["outlier_probability"].isel({run.time_name: slice(start, start + stretch)}).values
+        counts += (part >= run.threshold).sum(axis=0)
+        looked_at += len(part)
+    return counts / looked_at, looked_at
 
 
 def top_alerts(run: StoredRun, count: int = 20) -> TopAlerts:

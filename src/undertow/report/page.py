@@ -12,13 +12,11 @@ import numpy as np
 
 from undertow.model.trouble import Trouble
 from undertow.report.chart import Curve, chart, shown
-from undertow.report.findings import TopAlerts, WorstSlice, surprise, top_alerts, worst_slices
-from undertow.report.pictures import Picture, limits, picture, plane
+from undertow.report.findings import TopAlerts, surprise, top_alerts
+from undertow.report.gallery import short, the_worst_slices, where_the_outliers_are
 from undertow.result import Status
 from undertow.store.files import replace_file
 from undertow.store.reading import StoredRun, open_store
-
-_LONG_LABEL = 40
 
 
 def write_report(store: Path, path: Path | None = None) -> Path:
@@ -37,12 +35,14 @@ def render(run: StoredRun) -> str:
     size = f"{'×'.join(map(str, run.shape))} " if run.shape else ""
     modes = f" ({' × '.join(run.dims)})" if run.dims else ""
     lead = f"{run.length:,} slices {'of ' if size else ''}{size.strip()}{modes}"
-    span = f"{times[0]} – {times[-1]}" if run.length else ""
+    numbered = times[0] == "0" and times[-1] == str(run.length - 1)  # a source without times
+    span = "" if numbered else f"{times[0]} – {times[-1]}"
     sections = [
         _figures(run, alerts),
         _noticed(run),
         _curves(run, times),
-        _worst(run, times),
+        where_the_outliers_are(run),
+        the_worst_slices(run, times),
         _alerts(run, alerts),
         _settings(run),
     ]
@@ -81,7 +81,11 @@ def _figures(run: StoredRun, alerts: TopAlerts) -> str:
     tiles = [
         ("slices", f"{run.length:,}", ""),
         ("observed", f"{observed.mean():.1%}", "of all entries"),
-        ("rank", f"{rank[-1]}", f"at the end, {rank.min()}–{rank.max()} on the way"),
+        (
+            "rank",
+            f"{rank[-1]}",
+            f"at the end, {rank.min()}–{rank.max()} on the way" if np.ptp(rank) else "all the time",
+        ),
         ("noise", shown(noise), "standard deviation at the end"),
         ("relative error", shown(float(np.nanmedian(error))) if np.isfinite(error).any() else "–", "median"),
         (
@@ -132,52 +136,6 @@ def _curves(run: StoredRun, times: list[str]) -> str:
     )
 
 
-def _worst(run: StoredRun, times: list[str]) -> str:
-    if not {"low_rank", "outliers"} <= set(run.kept):
-        return (
-            '<h2>The worst slices</h2><p class="soft">No pictures: this store was made without low_rank and outliers '
-            "(option --keep).</p>"
-        )
-    found = worst_slices(run)
-    if not found:
-        return ""
-    body = "".join(_one_slice(run, worst, times) for worst in found)
-    hint = "" if "data" in run.kept else " The data were not kept (--keep data): low rank + outliers stand for them."
-    return f'<h2>The worst slices</h2><p class="soft">Grey: nothing was observed.{hint}</p>{body}'
-
-
-def _one_slice(run: StoredRun, worst: WorstSlice, times: list[str]) -> str:
-    arrays: dict[str, Any] = {
-        name: run.slice(name, worst.index) for name in ("data", "low_rank", "outliers", "std") if name in run.kept
-    }
-    arrays.setdefault("data", arrays["low_rank"] + arrays["outliers"])
-    arrays, fixed = plane(arrays, np.abs(arrays["outliers"]))
-    low, high = limits(arrays["low_rank"])  # not the data: one large outlier would leave everything else dark
-    panels = [
-        picture("data" if "data" in run.kept else "low rank + outliers", arrays["data"], low, high, "viridis"),
-        picture("low rank", arrays["low_rank"], low, high, "viridis"),
-        picture("outliers", arrays["outliers"], *limits(arrays["outliers"], around_zero=True), "RdBu_r"),
-    ]
-    if "std" in arrays:
-        panels.append(picture("standard deviation", arrays["std"], *limits(arrays["std"]), "cividis"))
-    where = "".join(f", {run.dims[mode]} {_label(run, mode, index)}" for mode, index in fixed.items())
-    height, width = arrays["low_rank"].shape
-    shape = "flat" if width > 3 * height else ""
-    return (
-        f'<section><h3>{escape(times[worst.index])}<span class="aside">slice {worst.index:,}{escape(where)}: '
-        f'{escape(worst.why)}</span></h3><div class="panels {shape}">{"".join(map(_panel, panels))}</div></section>'
-    )
-
-
-def _panel(one: Picture) -> str:
-    return (
-        f'<figure><img alt="{escape(one.title)}" src="data:image/png;base64,{one.png}">'
-        f'<figcaption>{escape(one.title)}<span class="key"><i>{escape(shown(one.low))}</i>'
-        f'<s style="background:linear-gradient(90deg,{one.map})"></s><i>{escape(shown(one.high))}</i></span>'
-        "</figcaption></figure>"
-    )
-
-
 def _alerts(run: StoredRun, alerts: TopAlerts) -> str:
     if run.dataset.attrs.get("alerts", "none") == "none":
         return ""
@@ -191,7 +149,7 @@ def _alerts(run: StoredRun, alerts: TopAlerts) -> str:
         + "".join(
             f'<td class="number">{escape(_number(name, row[name]))}</td>'
             if name in numbers
-            else f"<td>{escape(_short(str(row[name]).replace('T', ' ')))}</td>"
+            else f"<td>{escape(short(str(row[name]).replace('T', ' ')))}</td>"
             for name in names
         )
         + f'<td class="number"><b>{surprise(row):.1f}</b></td></tr>'
@@ -221,17 +179,8 @@ def _footer(run: StoredRun) -> str:
     return f"Made by undertow {escape(str(run.dataset.attrs.get('undertow', '')))} from {escape(run.folder.name)}."
 
 
-def _label(run: StoredRun, mode: int, index: int) -> str:
-    name = run.dims[mode]
-    return _short(str(run.dataset[name].values[index])) if name in run.dataset.coords else str(index)
-
-
 def _number(name: str, value: Any) -> str:
     return f"{float(value):.3f}" if name == "probability" else shown(float(value))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONG_LABEL else f"{text[: _LONG_LABEL - 1]}…"
 
 
 def _advice(code: str) -> str:
