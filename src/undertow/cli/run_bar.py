@@ -24,7 +24,7 @@ class RunBar:
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
+            BarColumn(bar_width=12),
             MofNCompleteColumn(),
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
@@ -54,12 +54,12 @@ class RunBar:
             return
         self._drawn = moment
         figures = (
-            f"{now.slices_per_second:.3g} slices/s  rank {now.rank}  noise {now.noise_std:.3g}  "
-            f"outliers {now.outlier_rate:.2%}"
+            f"{now.slices_per_second:.3g} slices/s, rank {now.rank}, noise {now.noise_std:.3g}, "
+            f"outliers {now.outlier_rate:.1%}"
         )
         if self._bar.disable:
             self._bar.console.print(f"{now.slices} slices  {figures}", highlight=False, soft_wrap=True)
-        self._bar.update(self._task, completed=now.slices, total=now.length, description="following", figures=figures)
+        self._bar.update(self._task, completed=now.slices, total=now.length, description="", figures=figures)
 
     def say(self, sentence: str) -> None:
         """Something the user should see."""
