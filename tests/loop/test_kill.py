@@ -21,7 +21,7 @@ folder, alerts = Path(sys.argv[1]), sys.argv[2]
 every, seconds, kills = int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
 
 def follow(store, seconds):
-    stream = StubStream(300, pause=0.001, times=lambda index: np.datetime64("2024-05-01T00:00") + index)
+    stream = StubStream(1000, pause=0.001, times=lambda index: np.datetime64("2024-05-01T00:00") + index)
     run(stream, StubModel(), store=store, alerts=alerts, checkpoint_every=every or None, checkpoint_seconds=seconds,
         keep="low_rank,std,outliers,data", resume=True, load=load_stub)
 
@@ -72,13 +72,13 @@ def call(program, *arguments):
 
 @pytest.mark.parametrize(
     ("alerts", "every", "seconds"),
-    [("csv", 17, 1000), ("parquet", 32, 0.07), ("jsonl", 0, 0.04)],
+    [("csv", 40, 1000), ("parquet", 64, 0.07), ("jsonl", 0, 0.05)],
     ids=["checkpoints by slices", "by both", "by seconds"],
 )
 def test_killed_at_random_moments_the_store_is_byte_for_byte_the_same(tmp_path, alerts, every, seconds):
     done = call(_STUB_RUNS, tmp_path, alerts, every, seconds, 12)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout.split()[0]) >= 4, "most runs ended before they were killed"
+    assert int(done.stdout.split()[0]) > 5, "most runs ended before they were killed"
     whole, pieces = everything_in(tmp_path / "whole"), everything_in(tmp_path / "killed")
     assert list(pieces) == list(whole)
     assert [name for name in whole if whole[name] != pieces[name]] == []
