@@ -13,6 +13,7 @@ import xarray as xr
 from stubs import StubModel, StubStream, everything_in, load_stub
 
 from undertow.loop import RunError, RunInterrupted, run
+from undertow.store.reading import open_store
 
 OPTIONS = {"checkpoint_every": 4, "keep": "low_rank,data", "alerts": "parquet", "load": load_stub}
 
@@ -296,3 +297,22 @@ def test_what_a_watcher_raises_comes_through(tmp_path):
     with pytest.raises(LookupError, match="mine"):
         follow(tmp_path / "s", progress=watch)
     assert follow(tmp_path / "s", resume=True).new_slices == 22  # from the checkpoint after 8
+
+
+def test_settings_that_the_model_chose_are_in_the_store(tmp_path):
+    class Choosing(StubModel):
+        def update(self, x):
+            result = super().update(x)
+            result.settings = {"window": np.int64(self.steps), "forgetting": np.float32(0.5), "shape": (3, 4)}
+            return result
+
+    run(StubStream(5), Choosing(), store=tmp_path / "s", **OPTIONS)
+    assert open_store(tmp_path / "s").settings == {"window": 5, "forgetting": 0.5, "shape": [3, 4]}
+
+
+@pytest.mark.parametrize("name", ["zarr", "numcodecs"])
+def test_a_missing_package_is_one_sentence(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("undertow.loop.entry.find_spec", lambda wanted: None if wanted == name else wanted)
+    with pytest.raises(RunError, match=rf"a store needs {name}: pip install 'undertow\[store\]'"):
+        follow(tmp_path / "s")
+    assert not (tmp_path / "s").exists()

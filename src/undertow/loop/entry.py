@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def run(
         RunInterrupted: Ctrl-C or SIGTERM, after the slice under way and with everything safe.
     """
     folder = Path(store)
+    _check_packages()
     _check(alerts, threshold, checkpoint_every, checkpoint_seconds, limit, precision)
     opened = _open(stream)
     try:
@@ -81,6 +83,12 @@ def run(
     finally:
         if opened is not stream:
             opened.close()
+
+
+def _check_packages() -> None:
+    for name in ("numcodecs", "zarr"):
+        if find_spec(name) is None:
+            raise RunError(f"a store needs {name}: pip install 'undertow[store]'")
 
 
 def _open(stream: Stream | str | os.PathLike[str]) -> Stream:

@@ -69,7 +69,7 @@ class Sinks:
         self.troubles.update(result.status.codes)
         in_force = getattr(result, "settings", None)
         if in_force:  # what the model settled on by itself, where it does
-            self._attributes["settings_in_force"] = json.dumps(dict(in_force), default=float, sort_keys=True)
+            self._attributes["settings_in_force"] = json.dumps(dict(in_force), default=_plain, sort_keys=True)
 
     def checkpoint(self, snapshot: Snapshot, *, alone: bool = False) -> None:
         """Make everything so far safe, then say so in one move."""
@@ -84,6 +84,11 @@ class Sinks:
         """Let go of open files."""
         if self._alerts is not None:
             self._alerts.close()
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as numbers, anything else as text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def _relative_error(values: NDArray[Any], low_rank: NDArray[Any], where: NDArray[np.bool_]) -> float:

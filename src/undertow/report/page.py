@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from html import escape
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from undertow.report.chart import Curve, chart, shown
 from undertow.report.findings import TopAlerts, surprise, top_alerts
 from undertow.report.gallery import short, the_worst_slices, where_the_outliers_are
 from undertow.result import Status
-from undertow.store.files import replace_file
+from undertow.store.files import StoreError, replace_file
 from undertow.store.reading import StoredRun, open_store
 
 
 def write_report(store: Path, path: Path | None = None) -> Path:
     """Write the page about a store; beside it unless ``path`` says where."""
+    if find_spec("matplotlib") is None:
+        raise StoreError("the report needs matplotlib: pip install 'undertow[cli]'")
     run = open_store(store)
     target = path or store.with_name(f"{store.name.removesuffix('.zarr')}-report.html")
     target.parent.mkdir(parents=True, exist_ok=True)

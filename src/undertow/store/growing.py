@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numcodecs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -79,6 +78,8 @@ class GrowingArray:
 
 
 def _encode(block: NDArray[Any], text: bool) -> bytes:
+    import numcodecs
+
     content = numcodecs.VLenUTF8().encode(block) if text else np.ascontiguousarray(block).view(np.uint8).reshape(-1)
     size = len(content)
     # One block: Blosc's threads would otherwise write their blocks in the order in which they happen to finish.
@@ -89,6 +90,8 @@ def _encode(block: NDArray[Any], text: bool) -> bytes:
 
 
 def _decode(content: bytes, dtype: np.dtype[Any], text: bool) -> NDArray[Any]:
+    import numcodecs
+
     plain = numcodecs.Blosc().decode(content)
     if text:
         return np.asarray(numcodecs.VLenUTF8().decode(plain), dtype=object)
