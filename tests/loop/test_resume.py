@@ -12,7 +12,10 @@ import pytest
 import xarray as xr
 from stubs import StubModel, StubStream, everything_in, load_stub
 
+from undertow.export import export
 from undertow.loop import RunError, RunInterrupted, run
+from undertow.report import write_report
+from undertow.store.files import StoreError
 from undertow.store.reading import open_store
 
 OPTIONS = {"checkpoint_every": 4, "keep": "low_rank,data", "alerts": "parquet", "load": load_stub}
@@ -310,9 +313,19 @@ def test_settings_that_the_model_chose_are_in_the_store(tmp_path):
     assert open_store(tmp_path / "s").settings == {"window": 5, "forgetting": 0.5, "shape": [3, 4]}
 
 
-@pytest.mark.parametrize("name", ["zarr", "numcodecs"])
+@pytest.mark.parametrize("name", ["zarr", "numcodecs", "pyarrow"])
 def test_a_missing_package_is_one_sentence(tmp_path, monkeypatch, name):
     monkeypatch.setattr("undertow.loop.entry.find_spec", lambda wanted: None if wanted == name else wanted)
-    with pytest.raises(RunError, match=rf"a store needs {name}: pip install 'undertow\[store\]'"):
+    with pytest.raises(RunError, match=rf" needs? {name}: pip install 'undertow\["):
         follow(tmp_path / "s")
     assert not (tmp_path / "s").exists()
+
+
+def test_a_store_before_its_first_checkpoint_can_be_looked_at(tmp_path):
+    with pytest.raises(LookupError):
+        follow(tmp_path / "s", checkpoint_every=None, progress=lambda now: {}[now.slices])
+    assert open_store(tmp_path / "s").length == 0
+    for look in (lambda: write_report(tmp_path / "s"), lambda: export(tmp_path / "s", tmp_path / "x.csv")):
+        with pytest.raises(StoreError, match="holds no slices yet"):
+            look()
+    assert not (tmp_path / "x.csv").exists()

@@ -10,7 +10,7 @@ from undertow.export.netcdf import write_netcdf
 from undertow.export.nifti import write_nifti
 from undertow.export.table import write_csv
 from undertow.export.video import SUFFIXES, write_video
-from undertow.store.reading import open_store
+from undertow.store.reading import open_filled
 
 Tick = Callable[[int], None]
 
@@ -33,7 +33,7 @@ def export(
         frames_per_second: of a video.
         progress: called with the number of slices written so far.
     """
-    run, path = open_store(Path(store)), Path(target)
+    run, path = open_filled(Path(store)), Path(target)
     tick = progress or (lambda done: None)
     name = path.name.lower()
     if path.is_dir():

@@ -63,7 +63,7 @@ def run(
         RunInterrupted: Ctrl-C or SIGTERM, after the slice under way and with everything safe.
     """
     folder = Path(store)
-    _check_packages()
+    _check_packages(alerts)
     _check(alerts, threshold, checkpoint_every, checkpoint_seconds, limit, precision)
     opened = _open(stream)
     try:
@@ -85,10 +85,12 @@ def run(
             opened.close()
 
 
-def _check_packages() -> None:
+def _check_packages(alerts: Format | None) -> None:
     for name in ("numcodecs", "zarr"):
         if find_spec(name) is None:
             raise RunError(f"a store needs {name}: pip install 'undertow[store]'")
+    if alerts == "parquet" and find_spec("pyarrow") is None:
+        raise RunError("alerts in Parquet need pyarrow: pip install 'undertow[table]', or use csv")
 
 
 def _open(stream: Stream | str | os.PathLike[str]) -> Stream:

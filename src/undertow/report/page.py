@@ -17,14 +17,14 @@ from undertow.report.findings import TopAlerts, surprise, top_alerts
 from undertow.report.gallery import short, the_worst_slices, where_the_outliers_are
 from undertow.result import Status
 from undertow.store.files import StoreError, replace_file
-from undertow.store.reading import StoredRun, open_store
+from undertow.store.reading import StoredRun, open_filled
 
 
 def write_report(store: Path, path: Path | None = None) -> Path:
     """Write the page about a store; beside it unless ``path`` says where."""
     if find_spec("matplotlib") is None:
         raise StoreError("the report needs matplotlib: pip install 'undertow[cli]'")
-    run = open_store(store)
+    run = open_filled(store)
     target = path or store.with_name(f"{store.name.removesuffix('.zarr')}-report.html")
     target.parent.mkdir(parents=True, exist_ok=True)
     replace_file(target, render(run).encode())

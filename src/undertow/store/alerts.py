@@ -134,10 +134,6 @@ class ParquetParts:
     """A folder of Parquet files, one per chunk of the store; the part under way is rewritten as it grows."""
 
     def __init__(self, folder: Path, layout: Layout) -> None:
-        try:
-            import pyarrow.parquet  # noqa: F401 (to refuse now rather than after the first chunk)
-        except ModuleNotFoundError:
-            raise StoreError("alerts in Parquet need pyarrow: pip install 'undertow[table]', or use csv") from None
         self._folder = folder
         self._layout = layout
         self._rows: list[Row] = []

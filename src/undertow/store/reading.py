@@ -94,6 +94,16 @@ class StoredRun:
                 yield {name: float(value) if name in NUMBERS else value for name, value in row.items()}
 
 
+def open_filled(path: Path) -> StoredRun:
+    """Open a store that has at least one slice to show."""
+    run = open_store(path)
+    if not run.length:
+        raise StoreError(
+            f"{path} holds no slices yet: wait for its first checkpoint, or go on with undertow run --resume"
+        )
+    return run
+
+
 def open_store(path: Path) -> StoredRun:
     """Open what `undertow run` wrote, or say in one sentence why that is not possible."""
     try:
