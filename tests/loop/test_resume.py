@@ -267,12 +267,38 @@ def test_what_the_source_notices_is_passed_on_once(tmp_path):
     assert said == ["slice 2 came late"] == list(summary.notices)
 
 
-def test_killed_before_the_first_checkpoint_it_begins_again(tmp_path, whole):
-    follow(tmp_path / "s", StubStream(6, times=minute), keep="std")  # something else lies there
-    for path in (tmp_path / "s/.undertow").glob("checkpoint-*"):
+def without_checkpoints(folder):
+    for path in (folder / ".undertow").glob("checkpoint-*"):
         path.unlink()
+
+
+def test_killed_before_the_first_checkpoint_it_begins_again(tmp_path, whole):
+    with pytest.raises(LookupError):
+        follow(tmp_path / "s", keep="std", progress=lambda now: {}[now.slices])
+    without_checkpoints(tmp_path / "s")
     follow(tmp_path / "s", resume=True)
     assert not files_that_differ(tmp_path / "s", whole)
+
+
+def test_results_without_a_checkpoint_are_not_thrown_away(tmp_path):
+    follow(tmp_path / "s")
+    without_checkpoints(tmp_path / "s")
+    with pytest.raises(RunError, match="holds results but no checkpoint to go on from: start again with --overwrite"):
+        follow(tmp_path / "s", resume=True)
+    assert xr.open_zarr(tmp_path / "s").sizes["time"] == 30
+
+
+def test_the_first_checkpoint_falls_back_to_the_beginning(tmp_path, whole):
+    broken_run(tmp_path / "s", at=3)
+    (tmp_path / "s/.undertow/checkpoint-000000000003").write_bytes(b"torn")
+    said = []
+    assert follow(tmp_path / "s", resume=True, say=said.append).new_slices == 30
+    assert "0 slices in" in said[0]
+    assert not files_that_differ(tmp_path / "s", whole)
+
+
+def test_a_source_that_times_out_is_not_waited_for(tmp_path):
+    assert "reading stub failed (no answer)" in broken_run(tmp_path / "s", TimeoutError("no answer"))
 
 
 def test_a_chunk_that_is_gone_is_noticed(tmp_path):

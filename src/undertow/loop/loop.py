@@ -18,9 +18,9 @@ from undertow.loop.interrupt import Interrupt
 from undertow.loop.progress import Progress, RunSummary, Speed
 from undertow.loop.sinks import Sinks
 from undertow.loop.snapshot import Snapshot, Snapshots, loaded, saved
-from undertow.loop.worker import Reader, Writer
+from undertow.loop.worker import NothingYet, Reader, Writer
 from undertow.store.files import StoreError, remove_leftovers
-from undertow.store.folder import PRIVATE, clear
+from undertow.store.folder import PRIVATE, clear, holds_slices
 from undertow.store.times import Times
 from undertow.streams.stream import Item, Stream
 
@@ -65,6 +65,11 @@ class Loop:
         remove_leftovers(self.folder)
         snapshot = Snapshots(self.private).newest(self.say) if resume else None
         if snapshot is None:
+            if resume and holds_slices(self.folder):
+                raise RunError(
+                    f"{self.folder} holds results but no checkpoint to go on from: start again with --overwrite, "
+                    "or name another store with --store"
+                )
             clear(self.folder)
             return
         times = Times(snapshot.identity["layout"]["times"])
@@ -87,6 +92,8 @@ class Loop:
         self.identity = identify(self.stream, self.model, self.output, times)
         sinks = self.open_sinks(times)
         sinks.prepare(0, {}, describe(self.stream, self.model, self.output, self.identity))
+        # From now on there is always a checkpoint: results without one are not ours to throw away.
+        sinks.checkpoint(Snapshot(0, None, self.identity))
         return sinks
 
     def open_sinks(self, times: Times) -> Sinks:
@@ -110,7 +117,7 @@ class Loop:
             while not self.interrupt.asked and (self.limit is None or self.slices < self.limit):
                 try:
                     item = reader.next()
-                except TimeoutError:
+                except NothingYet:
                     writer.check()
                     self.checkpoint_if_due(writer)  # a source that waits for more must not keep what it gave at risk
                     continue
@@ -134,7 +141,7 @@ class Loop:
                 self.hear()
             self.hear()
             if self.sinks is not None:
-                self.checkpoint(writer, alone=trouble is None and not self.interrupt.asked)
+                self.checkpoint(writer, alone=complete or self.slices == self.limit)
             writer.finish()
         except Exception as error:
             if error is writer.error or isinstance(error, (OSError, StoreError, CheckpointError)):
@@ -147,7 +154,7 @@ class Loop:
                 self.sinks.close()
         if trouble is not None:
             raise trouble
-        if self.interrupt.asked:
+        if self.interrupt.asked and not complete:
             raise RunInterrupted(
                 f"stopped after {self.slices} slices, all of them in {self.folder}: go on with --resume"
                 if self.slices

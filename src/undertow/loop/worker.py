@@ -12,6 +12,10 @@ from undertow.streams.stream import Item
 _PATIENCE = 0.1  # seconds between looks at whether the other side is still there
 
 
+class NothingYet(Exception):
+    """The source has neither given a slice nor ended; not a `TimeoutError`, which a source may well raise itself."""
+
+
 class Reader:
     """Reads slices ahead of the computation, at most ``ahead`` of them.
 
@@ -29,12 +33,12 @@ class Reader:
         """The next slice, or None at the end of the stream; whatever reading raised is raised here.
 
         Raises:
-            TimeoutError: nothing has come yet.
+            NothingYet: ask again.
         """
         try:
             got = self._queue.get(timeout=_PATIENCE)
         except queue.Empty:
-            raise TimeoutError from None
+            raise NothingYet from None
         if isinstance(got, BaseException):
             raise got
         return got

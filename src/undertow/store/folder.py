@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -26,6 +27,17 @@ def claim(folder: Path, *, resume: bool, overwrite: bool) -> Path:
         raise StoreError(f"{folder} is not empty and was not made by undertow run: name another store with --store")
     private.mkdir(parents=True, exist_ok=True)
     return private
+
+
+def holds_slices(folder: Path) -> bool:
+    """Whether readers of the store would find any slice in it; in doubt they would."""
+    try:
+        root = json.loads((folder / "zarr.json").read_bytes())
+        return bool(root["consolidated_metadata"]["metadata"]["rank"]["shape"][0])
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return True
 
 
 def clear(folder: Path) -> None:
