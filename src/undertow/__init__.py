@@ -9,9 +9,12 @@ if TYPE_CHECKING:
     from undertow.checkpoint import CheckpointError
     from undertow.estimator import FactorMatrices, RobustCP, load
     from undertow.functional import State, init, step
+    from undertow.loop import run
     from undertow.model.config import Config, make_config
     from undertow.result import Estimate, Status, StepResult
     from undertow.slices import Slice, as_slice
+    from undertow.streams.opening import open_stream
+    from undertow.streams.stream import StreamError
 
 __version__ = "0.1.0"
 
@@ -25,10 +28,13 @@ _HOMES = {
     "State": "functional",
     "Status": "result",
     "StepResult": "result",
+    "StreamError": "streams.stream",
     "as_slice": "slices",
     "init": "functional",
     "load": "estimator",
     "make_config": "model.config",
+    "open_stream": "streams.opening",
+    "run": "loop",
     "step": "functional",
 }
 """Where each public name lives. Imported on first use: `undertow --help` must not wait for jax."""
@@ -43,11 +49,14 @@ __all__ = [
     "State",
     "Status",
     "StepResult",
+    "StreamError",
     "__version__",
     "as_slice",
     "init",
     "load",
     "make_config",
+    "open_stream",
+    "run",
     "step",
 ]
 

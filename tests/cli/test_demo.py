@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import xarray as xr
 
 from undertow.cli import main
 from undertow.cli.demo import burn_in, last_value, moving_average
@@ -19,7 +20,7 @@ def test_burn_in_leaves_something_to_judge():
     assert burn_in(2) == 0
 
 
-def test_demo_shows_tables_and_writes_a_picture(tmp_path, capsys, monkeypatch):
+def test_demo_shows_tables_and_writes_store_report_and_picture(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
     with pytest.raises(SystemExit) as done:
@@ -34,11 +35,16 @@ def test_demo_shows_tables_and_writes_a_picture(tmp_path, capsys, monkeypatch):
     }
     assert errors["Undertow"] < errors["last value"]
     assert errors["Undertow"] < errors["moving average"]
-    for words in ("rank at the end", "anomalies found", "anomalies missed", "false alarms", "time per slice"):
+    for words in ("rank at the end", "anomalies found", "anomalies missed", "false alarms", "time in all"):
         assert words in shown
     picture = (tmp_path / "new" / "folder" / "traffic.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 50_000
+    assert "traffic" in (tmp_path / "new" / "folder" / "report.html").read_text()
+    found = xr.open_zarr(tmp_path / "new" / "folder" / "traffic.zarr")
+    assert found["low_rank"].dims == ("time", "origin", "destination")
+    assert str(found["origin"].values[3]) == "router-03"
+    assert found["time"].values[1] - found["time"].values[0] == np.timedelta64(5, "m")
 
 
 def test_folder_that_cannot_be_made_is_one_sentence(tmp_path, capsys):

@@ -18,8 +18,6 @@ def test_any_stream_can_be_drawn(tmp_path, settings):
         outlier_probability=(stream.outlier_mask & stream.mask).astype(float),
         rank=np.full(slices, 4),
         noise_std=np.full(slices, stream.noise_std),
-        seconds=np.full(slices, 0.001),
-        troubles=[],
     )
     rivals = {"last value": last_value(stream.values), "moving average": moving_average(stream.values)}
     draw(tmp_path / "picture.png", stream, answers, rivals)

@@ -10,7 +10,11 @@ import typer
 
 from undertow.cli.cache import use_compilation_cache
 from undertow.cli.demo import demo
+from undertow.cli.export import export
+from undertow.cli.inspect import inspect
+from undertow.cli.report import report
 from undertow.cli.reproduce import reproduce
+from undertow.cli.run import run as run_command
 from undertow.cli.scoreboard import scoreboard
 
 app = typer.Typer(
@@ -20,6 +24,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command(name="run")(run_command)
+app.command()(inspect)
+app.command()(report)
+app.command()(export)
 app.command()(demo)
 app.command()(reproduce)
 app.command()(scoreboard)
@@ -47,12 +55,15 @@ def common(
 
 def run(arguments: list[str]) -> int:
     """Parse and call; what the library refuses becomes one sentence, unless ``--debug`` asks for everything."""
+    debug = "--debug" in arguments
+    if debug:  # wherever it stands, it means the same
+        arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
     try:
         app(arguments, prog_name="undertow")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
-    except (ValueError, TypeError, ImportError, OSError) as error:
-        if "--debug" in arguments:
+    except Exception as error:
+        if debug:
             raise
         print(f"undertow: {_sentence(error)}", file=sys.stderr)
         return 2
@@ -64,4 +75,9 @@ def _sentence(error: Exception) -> str:
         return f"this command needs {error.name}: pip install 'undertow[cli]'"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {(error.strerror or 'cannot be used').lower()}"
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory for this ({text or 'it is full'}): use smaller slices, window or max_rank"
+    if isinstance(error, (ValueError, TypeError, ImportError, OSError)):
+        return text or type(error).__name__
+    return f"{type(error).__name__}: {text or 'no reason given'} (a defect, please report it with what --debug shows)"

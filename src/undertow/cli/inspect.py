@@ -1,0 +1,129 @@
+"""``undertow inspect``: what a source or a store holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from undertow.cli import source_options as opt
+
+
+def inspect(
+    source: Annotated[str, typer.Argument(help="A source, or a store of undertow run.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object.")] = False,
+    format: opt.Format = None,
+    time_axis: opt.TimeAxis = None,
+    select: opt.Select = None,
+    resize: opt.Resize = None,
+    missing_value: opt.MissingValue = None,
+    mask: opt.Mask = None,
+    time: opt.Time = None,
+    modes: opt.Modes = None,
+    value: opt.Value = None,
+    labels: opt.Labels = None,
+    duplicates: opt.Duplicates = None,
+    variable: opt.Variable = None,
+    colour: opt.Colour = False,
+    size: opt.Size = None,
+    pixels: opt.Pixels = None,
+    late: opt.Late = "keep",
+    gaps: opt.Gaps = "keep",
+    step: opt.Step = None,
+) -> None:
+    """Show what a source or a store holds: shape, labels, times, gaps, range; for a store also how the run went.
+
+    Examples:
+
+    \b
+      undertow inspect lobby.mp4
+      undertow inspect flows.csv --time t --modes src,dst --value bytes
+      undertow inspect lobby-undertow.zarr --json
+    """
+    options = opt.reading(locals())
+    from undertow.store.reading import is_store
+
+    facts = _store_facts(Path(source)) if is_store(Path(source)) and not options else _source_facts(source, options)
+    if as_json:
+        print(json.dumps(facts, default=str))
+        return
+    table = Table(title=escape(source), title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, fact in facts.items():
+        if fact not in (None, [], {}, ""):
+            table.add_row(name.replace("_", " "), escape(_shown(fact)))
+    Console().print(table)
+
+
+def _source_facts(source: str, options: dict[str, Any]) -> dict[str, Any]:
+    from undertow.streams.describe import describe
+
+    found = describe(source, **options)
+    return {
+        "kind": "source",
+        "format": found.format,
+        "shape": list(found.shape),
+        "modes": list(found.dims),
+        "labels": {
+            name: _few(labels) for name, labels in zip(found.dims, found.labels, strict=True) if labels is not None
+        },
+        "slices": found.length,
+        "times": found.time_name,
+        "first_time": None if found.first_time is None else str(found.first_time),
+        "last_time": None if found.last_time is None else str(found.last_time),
+        "step": None if found.step is None else str(found.step),
+        "missing": found.share_missing,
+        "smallest": found.smallest,
+        "largest": found.largest,
+        "looked_at": found.looked_at,
+        "model_megabytes": round(found.model_bytes / 2**20, 1),
+        "notices": list(found.notices),
+    }
+
+
+def _store_facts(path: Path) -> dict[str, Any]:
+    from undertow.store.reading import open_store
+
+    run = open_store(path)
+    steps, times = run.dataset, run.times
+    troubled = sum(str(text) != "ok" for text in steps["status"].values)
+    return {
+        "kind": "store",
+        "source": run.source,
+        "slices": run.length,
+        "shape": list(run.shape),
+        "modes": list(run.dims),
+        "kept": list(run.kept),
+        "first_time": str(times[0]) if run.length else None,
+        "last_time": str(times[-1]) if run.length else None,
+        "rank": int(steps["rank"].values[-1]) if run.length else None,
+        "noise_std": float(steps["noise_std"].values[-1]) if run.length else None,
+        "observed": float(steps["observed"].values.mean()) if run.length else None,
+        "outlier_rate": float(steps["outlier_rate"].values.mean()) if run.length else None,
+        "alerts": steps.attrs.get("alerts"),
+        "threshold": run.threshold,
+        "slices_noticed": troubled,
+        "megabytes": round(sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 2**20, 2),
+        "settings": run.settings,
+    }
+
+
+def _few(labels: tuple[Any, ...]) -> list[str]:
+    texts = [str(label) for label in labels]
+    return texts if len(texts) <= 8 else [*texts[:4], "…", *texts[-2:]]
+
+
+def _shown(fact: Any) -> str:
+    if isinstance(fact, float):
+        return f"{fact:.4g}"
+    if isinstance(fact, dict):
+        return "\n".join(f"{name}: {_shown(value)}" for name, value in fact.items())
+    if isinstance(fact, list):
+        return (" × " if all(isinstance(part, int) for part in fact) else ", ").join(map(str, fact))
+    return str(fact)

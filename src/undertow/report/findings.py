@@ -1,0 +1,93 @@
+"""What in a store is worth a reader's time: the slices that went worst, and the clearest alerts."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.store.reading import StoredRun
+
+_STRETCHES = 32  # of a long store that are looked at for an overview
+_LOOKED_AT_BYTES = 256 * 2**20
+_BURN_IN = 0.1  # of the slices, at most 20: the model is still finding its feet
+
+
+@dataclass(frozen=True)
+class WorstSlice:
+    """A slice to look at, and why."""
+
+    index: int
+    why: str
+
+
+@dataclass(frozen=True)
+class TopAlerts:
+    """The clearest alerts, and how many there are in all."""
+
+    rows: list[dict[str, Any]]
+    total: int
+
+
+def worst_slices(run: StoredRun, count: int = 4) -> list[WorstSlice]:
+    """Those with most outliers and those that fit worst, by turns, in the order of the stream."""
+    start = min(20, int(_BURN_IN * run.length))
+    rates = np.asarray(run.dataset["outlier_rate"].values, np.float64)
+    errors = np.asarray(run.dataset["fit_error"].values, np.float64)
+    by_rate = (WorstSlice(index, f"{rates[index]:.1%} of its entries are outliers") for index in _largest(rates, start))
+    by_error = (WorstSlice(index, f"relative error {errors[index]:.3g}") for index in _largest(errors, start))
+    found: dict[int, WorstSlice] = {}
+    apart = max(2, run.length // (4 * count))
+    for one in itertools.chain.from_iterable(itertools.zip_longest(by_rate, by_error)):
+        # Neighbours show the same event: one picture of it is enough.
+        if len(found) < count and one and all(abs(one.index - other) > apart for other in found):
+            found[one.index] = one
+    return [found[index] for index in sorted(found)]
+
+
+def how_often(run: StoredRun) -> tuple[NDArray[np.float64], int] | None:
+    """For every entry the share of slices in which it was flagged, and how many slices were looked at.
+
+    A long store is sampled, in stretches as they lie on the disk; None if the probabilities were not kept.
+    """
+    if "outlier_probability" not in run.kept or not run.length:
+        return None
+    fitting = max(_STRETCHES, _LOOKED_AT_BYTES // (4 * max(1, math.prod(run.shape))))
+    stretch = -(-min(run.length, fitting) // _STRETCHES)
+    counts, looked_at = np.zeros(run.shape), 0
+    apart = stretch if run.length <= fitting else run.length // _STRETCHES
+    for start in range(0, run.length, apart):
+        part = run.dataset["outlier_probability"].isel({run.time_name: slice(start, start + stretch)}).values
+        counts += (part >= run.threshold).sum(axis=0)
+        looked_at += len(part)
+    return counts / looked_at, looked_at
+
+
+def top_alerts(run: StoredRun, count: int = 20) -> TopAlerts:
+    """Those farthest from what was expected, in standard deviations; all are read, few are held."""
+    total = 0
+
+    def numbered() -> Any:
+        nonlocal total
+        for row in run.alerts():
+            total += 1
+            yield surprise(row), -total, row
+
+    best = heapq.nlargest(count, numbered(), key=lambda entry: entry[:2])
+    return TopAlerts([row for _, _, row in best], total)
+
+
+def surprise(row: dict[str, Any]) -> float:
+    """How many standard deviations an alert lies from what was expected."""
+    std = float(row["std"])
+    return abs(float(row["value"]) - float(row["expected"])) / std if std > 0 else math.inf
+
+
+def _largest(values: NDArray[np.float64], start: int) -> list[int]:
+    candidates = [index for index in range(start, len(values)) if np.isfinite(values[index]) and values[index] > 0]
+    return sorted(candidates, key=lambda index: (-values[index], index))

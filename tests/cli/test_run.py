@@ -1,0 +1,174 @@
+"""The commands end to end: real files, the real model, exit codes and messages."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from stubs import everything_in
+
+from undertow.cli import main
+from undertow.cli.run import assignments, default_store
+
+SMALL = ("--window", "4", "--max-rank", "3")  # one shape and setting for all tests: the model is compiled once
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as done:
+        main([str(argument) for argument in arguments])
+    return done.value.code
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+def values(slices=24):
+    draw = np.random.default_rng(3)
+    pattern = np.outer(np.arange(1, 7), np.arange(1, 6))
+    x = np.stack([pattern * (1 + 0.1 * np.sin(t / 5)) + 0.05 * draw.normal(size=(6, 5)) for t in range(slices)])
+    x[draw.random(x.shape) < 0.1] = np.nan
+    x[15:16, 2, 2] = 80.0
+    return x
+
+
+def test_a_file_goes_through_and_everything_reads_the_store(capsys):
+    np.save("x.npy", values())
+    assert call("run", "x.npy", *SMALL, "--keep", "low_rank,outliers,data,std", "--report") == 0
+    shown = capsys.readouterr().out
+    assert "24 slices" in shown
+    assert "x-undertow.zarr" in shown
+    found = xr.open_zarr("x-undertow.zarr")
+    np.testing.assert_array_equal(found["data"], values().astype(np.float32))
+    assert float(abs(found["low_rank"].isel(time=slice(8, 15)) - found["data"].isel(time=slice(8, 15))).median()) < 0.2
+    assert float(found["outliers"][15, 2, 2]) > 50
+    alerts = Path("x-undertow.zarr/alerts.csv").read_text().splitlines()
+    assert any(line.startswith("15,2,2,80.0,") for line in alerts)
+    assert Path("x-undertow-report.html").read_text().startswith("<!doctype html>")
+    assert call("inspect", "x-undertow.zarr", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["kind"], facts["slices"], facts["shape"], facts["settings"]["window"]) == ("store", 24, [6, 5], 4)
+    assert call("inspect", "x-undertow.zarr") == 0
+    assert "low_rank, std, outliers, data" in capsys.readouterr().out
+    assert call("report", "x-undertow.zarr", "--out", "r.html", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"report": "r.html"}
+    assert call("export", "x-undertow.zarr", "x.nc", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["file"] == "x.nc"
+    assert call("export", "x-undertow.zarr", "x.nc") == 2
+    assert capsys.readouterr().err == (
+        "undertow: x.nc is there already: name another file, or replace it with --overwrite\n"
+    )
+
+
+def test_the_same_command_with_resume_goes_on(capsys):
+    np.save("x.npy", values())
+    options = ("run", "x.npy", *SMALL, "--checkpoint-every", "5", "--json")
+    assert call(*options, "--store", "whole") == 0
+    assert call(*options, "--store", "pieces", "--limit", "9") == 0
+    assert call(*options, "--store", "pieces") == 2
+    assert call(*options, "--store", "pieces", "--resume", "--window", "5") == 2
+    captured = capsys.readouterr()
+    complaints = captured.err.splitlines()
+    assert complaints[0].startswith("undertow: pieces holds results already: go on with --resume")
+    assert "another value of the settings of the model (window)" in complaints[1]
+    assert call(*options, "--store", "pieces", "--resume") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["slices"], summary["new_slices"], summary["complete"]) == (24, 15, True)
+    assert everything_in(Path("whole")) == everything_in(Path("pieces"))
+
+
+def test_options_from_a_file_and_the_command_line_counts_more(capsys):
+    np.save("x.npy", values())
+    with open("run.toml", "w") as file:
+        file.write('source = "x.npy"\nstore = "s"\nmax-rank = 3\nwindow = 4\nkeep = ["outliers", "std"]\nlimit = 6\n')
+        file.write('json = true\n[set]\noutlier_rate = 0.01\n[select]\ntime = "2:20"\n')
+    assert call("run", "--config", "run.toml", "--limit", "4") == 0
+    assert json.loads(capsys.readouterr().out)["slices"] == 4
+    found = xr.open_zarr("s")
+    assert {"outliers", "std"} <= set(found.data_vars)
+    assert "low_rank" not in found
+    assert json.loads(found.attrs["settings"])["outlier_rate"] == 0.01
+    with open("run.toml", "a") as file:
+        file.write("[colours]\nred = 1\n")
+    assert call("run", "--config", "run.toml") == 2
+    assert capsys.readouterr().err == (
+        "undertow: run.toml sets colours, which is no option of undertow run: see --help\n"
+    )
+
+
+def test_what_is_wrong_is_one_sentence_and_exit_code_2(capsys):
+    np.save("x.npy", values())
+    with open("bad.toml", "w") as file:
+        file.write("window = [")
+    for arguments, sentence in [
+        (("run", "gone.npy"), "gone.npy does not exist: check the path"),
+        (("run", "x.npy", "--keep", "lowrank"), "keep must be among low_rank, std, outliers, "),
+        (("run", "x.npy", "--window", "0"), "window must be at least 1"),
+        (("run", "x.npy", "--set", "colour=3"), "'colour' is not a setting of the model"),
+        (("run", "x.npy", "--set", "colour"), "--set takes a name and a value such as outlier_rate=0.01, got 'colour'"),
+        (("run", "x.npy", "--alerts", "xml"), "alerts must be one of csv, jsonl, parquet or none, got 'xml'"),
+        (("run", "x.npy", "--config", "bad.toml"), "bad.toml is no TOML file"),
+        (("run", "x.npy", "--config", "gone.toml"), "gone.toml cannot be read"),
+        (("report", "x.npy"), "x.npy is not a folder: name a store that undertow run wrote"),
+        (("export", ".", "x.csv"), ". is no store that undertow run wrote"),
+        (("inspect", "gone"), "gone does not exist: check the path"),
+    ]:
+        assert call(*arguments) == 2, arguments
+        complaint = capsys.readouterr().err
+        assert complaint.startswith(f"undertow: {sentence}"), complaint
+        assert complaint.count("\n") == 1
+        assert not os.path.exists("x-undertow.zarr")
+
+
+def test_debug_shows_everything_wherever_it_stands():
+    with pytest.raises(ValueError, match="does not exist"):
+        main(["run", "gone.npy", "--debug"])
+
+
+def test_help_shows_examples_and_loads_nothing_heavy():
+    for command in ("run", "inspect", "report", "export"):
+        code = (
+            "import sys\nfrom undertow.cli import main\n"
+            f"try:\n    main(['{command}', '--help'])\nexcept SystemExit as done:\n    assert done.code == 0\n"
+            "assert not {'jax', 'matplotlib', 'zarr', 'xarray', 'pyarrow'} & set(sys.modules)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        assert f"undertow {command} " in done.stdout
+        assert "Examples:" in done.stdout
+
+
+def test_ctrl_c_while_a_pipe_is_silent_ends_with_everything_in_the_store(tmp_path):
+    command = [sys.executable, "-c", "from undertow.cli import main; main()", "run", "-", *SMALL, "--store", "s"]
+    process = subprocess.Popen(
+        [*command, "--checkpoint-every", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    for time_step, x in enumerate(np.nan_to_num(values(3), nan=1.0)):
+        process.stdin.write((json.dumps({"time": time_step, "values": x.tolist()}) + "\n").encode())
+    process.stdin.flush()
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "s/.undertow/checkpoint-000000000003").exists() and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    complaint = process.stderr.read().decode()
+    assert process.wait() == 130, complaint
+    assert complaint.endswith("undertow: stopped after 3 slices, all of them in s: go on with --resume\n")
+    assert "Traceback" not in complaint
+    assert xr.open_zarr(tmp_path / "s").sizes["time"] == 3
+    process.stdin.close()
+    process.stdout.close()
+    process.stderr.close()
+
+
+def test_names_and_settings():
+    assert str(default_store("data/lobby.tar.mp4")) == "lobby-undertow.zarr"
+    assert str(default_store("-")) == "stdin-undertow.zarr"
+    assert assignments(["a=1", "b=0.5", "c=word"]) == {"a": 1, "b": 0.5, "c": "word"}

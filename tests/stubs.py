@@ -1,0 +1,96 @@
+"""A stream and a model that cost nothing, for tests of what happens around them; no jax is loaded for these."""
+
+import time
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+
+from undertow import checkpoint
+from undertow.streams.stream import Item
+
+
+class StubStream:
+    """Slices drawn from a seed: the same ones however often and from wherever they are read."""
+
+    name = "stub"
+    time_name = "time"
+    labels = (("a", "b", "c"), None)
+    dims = ("site", "column")
+    notices = ()
+
+    def __init__(self, length=20, shape=(3, 4), pause=0.0, times=None, fail_at=None, error=None):
+        self.length, self.shape, self.pause, self.times = length, shape, pause, times
+        self.fail_at, self.error = fail_at, error
+        self.fingerprint = f"stub {shape}"
+        if shape != (3, 4):
+            self.dims = tuple(f"mode_{n}" for n in range(len(shape)))
+            self.labels = (None,) * len(shape)
+
+    def slices(self, position=None):
+        for index in range(0 if position is None else position["next"], self.length):
+            if index == self.fail_at:
+                raise self.error
+            if self.pause:
+                time.sleep(self.pause)
+            yield Item(slice_at(index, self.shape), self.times(index) if self.times else None, {"next": index + 1})
+
+    def close(self):
+        pass
+
+
+def slice_at(index, shape=(3, 4)):
+    draw = np.random.default_rng(index)
+    values = 10 + index + draw.normal(size=shape)
+    values[draw.random(shape) < 0.2] = np.nan
+    values[draw.random(shape) < 0.1] += 50
+    return values
+
+
+class StubModel:
+    """Exponential mean of every entry: a state that depends on all slices before, like the real one."""
+
+    def __init__(self, pause=0.0):
+        self.mean, self.steps, self.pause = None, 0, pause
+
+    def update(self, x):
+        if self.pause:
+            time.sleep(self.pause)
+        seen = ~np.isnan(x)
+        if self.mean is None:
+            self.mean = np.full(x.shape, np.nanmean(x))
+        difference = np.where(seen, x - self.mean, 0.0)
+        self.mean = self.mean + 0.2 * np.clip(difference, -3, 3)
+        self.steps += 1
+        probability = np.where(seen, 1 - np.exp(-((difference / 10) ** 2)), 0.0)
+        return SimpleNamespace(
+            low_rank=self.mean.copy(),
+            std=np.full(x.shape, 1.5),
+            low_rank_std=np.full(x.shape, 0.5),
+            outliers=difference * probability,
+            outlier_probability=probability,
+            rank=1 + self.steps % 3,
+            noise_std=1.0 / self.steps,
+            evidence=-float(self.steps),
+            status=StubStatus(("RANK_FULL",) if self.steps % 7 == 0 else ()),
+        )
+
+    def save(self, path):
+        checkpoint.write(path, {"steps": self.steps}, {"mean": self.mean})
+
+
+@dataclass(frozen=True)
+class StubStatus:
+    codes: tuple
+
+
+def load_stub(path):
+    header, arrays = checkpoint.read(path)
+    model = StubModel()
+    model.mean, model.steps = arrays["mean"], header["steps"]
+    return model
+
+
+def everything_in(folder):
+    """All files below a folder with their bytes."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
