@@ -47,8 +47,8 @@ NEARLY = 0.3
 """Difference in score up to which a robust model may tell the outliers."""
 OPENING = 20
 """Slices until only two are left."""
-CLEAR, CLEAR_AFTER = 0.7, 8
-"""A model whose score lies this far behind after so many slices leaves before the opening ends."""
+HALF_TIME, HALF = 10, 4
+"""After so many slices of the opening only so many are left: some need a while to get going."""
 REST, TRIAL = 120, 40
 """Slices between trials of those that left, and the length of a trial."""
 SMALLEST_RANK, LARGEST_RANK = 16, 64
@@ -212,9 +212,9 @@ def _seated(panel: Panel) -> Panel:
     if panel.changed == 0:  # the opening
         if panel.steps >= OPENING:
             return _best_two(panel)
-        behind = panel.speaker.score + CLEAR
-        kept = [one for one in panel.members if one.judged < CLEAR_AFTER or one.score < behind]
-        return replace(panel, members=tuple(kept))
+        if panel.steps != HALF_TIME or len(panel.members) <= HALF:
+            return panel
+        return replace(panel, members=tuple(sorted(panel.members, key=_standing)[:HALF]))
     if len(panel.members) > 2:
         return _best_two(panel) if since >= TRIAL else panel
     if since < REST:
