@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
 
+from undertow.model import level as levels
 from undertow.model.config import make_config
 from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Window
 
@@ -74,7 +75,7 @@ def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, de
             noise_shape=jnp.asarray(3.0),
             noise_rate=jnp.asarray(2.0),
         )
-    return config, Core(window, factors, outliers)
+    return config, Core(window, factors, outliers, levels.init(length, shape, jnp.dtype("float64")))
 
 
 def entries(array):

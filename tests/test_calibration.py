@@ -11,7 +11,7 @@ from undertow.datasets.synthetic import authors, drifting
 @pytest.mark.parametrize(
     ("make", "settings"),
     [
-        (lambda seed: drifting((20, 20), 3, slices=60, observed=0.5, drift=0.3, seed=seed), {"forgetting": 0.9}),
+        (lambda seed: drifting((20, 20), 3, slices=60, observed=0.5, drift=0.3, seed=seed), {"preset": "default"}),
         (lambda seed: authors((20, 20), 3, slices=60, observed=0.4, seed=seed), {"forgetting": 0.95}),
         (lambda seed: drifting((8, 7, 6), 2, slices=60, observed=0.4, drift=0.3, seed=seed), {"forgetting": 0.9}),
     ],
@@ -20,7 +20,7 @@ def test_hidden_clean_entries_lie_within_the_error_bars(make, settings):
     covered = []
     for seed in (11, 12):
         data = make(seed)
-        model = ut.RobustCP(max_rank=6, window=10, **settings)
+        model = ut.RobustCP(**{"preset": "fixed", **settings}, max_rank=6, window=10)
         for t, x in enumerate(data.values):
             result = model.update(x)
             if t >= 20:
@@ -62,7 +62,7 @@ def test_mean_field_against_a_sampler():
     draws, noise = gibbs(values / unit, mask, rng)
     mean, spread = draws.mean(0) * unit, draws.std(0) * unit
     model = ut.RobustCP(
-        max_rank=1, window=slices, forgetting=1.0, noise="shared", outlier_rate=1e-9, tolerance=1e-6,
+        "fixed", max_rank=1, window=slices, forgetting=1.0, noise="shared", outlier_rate=1e-9, tolerance=1e-6,
         max_iterations=500, dtype="float64",
     )  # fmt: skip
     model.partial_fit(np.where(mask, values, np.nan))

@@ -1,4 +1,4 @@
-"""RobustCP: the friendly shell."""
+"""RobustCP: the friendly shell, around a single model (what several do together is tested in test_panel.py)."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,16 @@ from undertow.datasets.synthetic import drifting
 
 DATA = drifting((6, 5), 2, slices=14, observed=0.8, seed=4)
 SMALL = {"max_rank": 3, "window": 4}
+SINGLE = {"preset": "fixed", **SMALL}
 
 
 @pytest.fixture
 def model():
-    return ut.RobustCP(**SMALL).partial_fit(DATA.values)
+    return ut.RobustCP(**SINGLE).partial_fit(DATA.values)
 
 
 def test_update_and_partial_fit_are_the_same(model):
-    other = ut.RobustCP(**SMALL)
+    other = ut.RobustCP(**SINGLE)
     for x in DATA.values:
         result = other.update(x)
     np.testing.assert_array_equal(model.smoothed().low_rank, other.smoothed().low_rank)
@@ -61,20 +62,20 @@ def test_factors_multiply_to_the_reconstruction(model):
     "make", [lambda x: np.ma.masked_invalid(x), lambda x: x.tolist(), lambda x: x.astype(np.float64)]
 )
 def test_the_same_answer_for_every_kind_of_array(make):
-    expected = ut.RobustCP(**SMALL).update(DATA.values[0])
-    got = ut.RobustCP(**SMALL).update(make(DATA.values[0]))
+    expected = ut.RobustCP(**SINGLE).update(DATA.values[0])
+    got = ut.RobustCP(**SINGLE).update(make(DATA.values[0]))
     np.testing.assert_array_equal(got.low_rank, expected.low_rank)
 
 
 def test_labelled_arrays():
     xarray = pytest.importorskip("xarray")
     labelled = xarray.DataArray(DATA.values[0], dims=("from", "to"))
-    expected = ut.RobustCP(**SMALL).update(DATA.values[0])
-    np.testing.assert_array_equal(ut.RobustCP(**SMALL).update(labelled).low_rank, expected.low_rank)
+    expected = ut.RobustCP(**SINGLE).update(DATA.values[0])
+    np.testing.assert_array_equal(ut.RobustCP(**SINGLE).update(labelled).low_rank, expected.low_rank)
 
 
 def test_parameters_can_be_read_and_set():
-    model = ut.RobustCP(max_rank=3)
+    model = ut.RobustCP("fixed", max_rank=3)
     assert model.get_params()["max_rank"] == 3
     assert model.get_params()["window"] is None
     assert model.set_params(window=4) is model
@@ -92,7 +93,7 @@ def test_parameters_can_be_read_and_set():
 def test_repr_reads_like_a_call(model):
     assert repr(ut.RobustCP("paper", max_rank=7)) == "RobustCP(preset='paper', max_rank=7)"
     assert repr(ut.RobustCP()) == "RobustCP()"
-    assert repr(model).startswith("RobustCP(max_rank=3, window=4)  # 14 slices of 6×5, ")
+    assert repr(model).startswith("RobustCP(preset='fixed', max_rank=3, window=4)  # 14 slices of 6×5, ")
 
 
 @pytest.mark.parametrize(
@@ -111,8 +112,13 @@ def test_repr_reads_like_a_call(model):
         ({"max_iterations": 1}, ValueError, "max_iterations must be at least 2"),
         ({"dtype": "float16"}, ValueError, "dtype must be one of 'float32', 'float64'"),
         ({"noise": "none"}, ValueError, "noise must be one of"),
+        ({"scale": "square"}, ValueError, "scale must be one of 'linear', 'log'"),
+        ({"level": 1}, TypeError, "level must be True or False, got 1"),
+        ({"robust": "yes"}, TypeError, "robust must be True or False"),
+        ({"preset": "paper", "level": True}, ValueError, "level must be False with outliers='gaussian_gamma'"),
+        ({"preset": "paper", "scale": "log"}, ValueError, "scale must be 'linear' with outliers='gaussian_gamma'"),
         ({"outliers": "gaussian_gamma"}, ValueError, "start must be 'svd' with outliers='gaussian_gamma'"),
-        ({"preset": "best"}, ValueError, "preset must be one of 'default', 'paper', got 'best'"),
+        ({"preset": "best"}, ValueError, "preset must be one of 'default', 'fixed', 'paper', got 'best'"),
         ({"seed": -1}, ValueError, "seed"),
     ],
 )
@@ -151,7 +157,7 @@ def test_a_bad_slice_among_many_leaves_the_model(model):
 
 
 def test_numpy_numbers_are_numbers(tmp_path):
-    model = ut.RobustCP(max_rank=np.int64(3), window=np.int32(4), forgetting=np.float32(0.5))
+    model = ut.RobustCP("fixed", max_rank=np.int64(3), window=np.int32(4), forgetting=np.float32(0.5))
     model.update(DATA.values[0])
     model.save(tmp_path / "model")
     assert ut.load(tmp_path / "model").config == model.config
@@ -177,7 +183,7 @@ def test_ten_thousand_slices_do_not_grow():
 
     import jax
 
-    model = ut.RobustCP(max_rank=1, window=2, max_iterations=2)
+    model = ut.RobustCP("fixed", max_rank=1, window=2, max_iterations=2)
     values = np.random.default_rng(0).normal(size=(50, 3))
     for x in values:
         model.update(x)

@@ -1,6 +1,11 @@
 """The default outlier model: each coordinate step against its definition."""
 
+from dataclasses import replace
+from functools import partial
+
 import dense
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import digamma, expit
@@ -88,16 +93,95 @@ def test_evidence(shape, size, length):
 
 def test_a_row_that_was_shut_out_is_reconsidered():
     """A row whose entries are all flagged teaches its factor nothing; reheating must give it its weight back."""
-    from dataclasses import replace
-
-    import jax.numpy as jnp
-
     config, core = dense.random_core((6, 5), 2, 4, "default", seed=3, observed=1.0)
     omega = core.window.slice_weights(config.forgetting)
     calm = replace(core.outliers, probability=jnp.zeros_like(core.outliers.probability))
     assert not contaminated.shut_out(calm, core.window, omega)
     stuck = replace(calm, probability=calm.probability.at[:, 2].set(1.0), noise_rate=calm.noise_rate * 1e-3)
     assert contaminated.shut_out(stuck, core.window, omega)
-    hot = contaminated.reheated(config, stuck, core.factors, core.window, omega)
+    hot = contaminated.reheated(config, stuck, core.factors, core.window, omega, core.level)
     assert not contaminated.shut_out(hot, core.window, omega)
     assert (contaminated.precision(hot) < contaminated.precision(stuck)).all()
+
+
+def evidence_of(config, state, window, omega, residual, spread):
+    return float(contaminated.evidence(config, state, window, omega, residual, spread))
+
+
+def test_a_quench_never_lowers_the_evidence():
+    shape, size, length = dense.PALETTE[1]
+    config, *_ = setting(shape, size, length)
+    quench, gains = jax.jit(partial(contaminated.quenched, config)), []
+    for seed in range(12):
+        _, core, square, omega, _ = setting(shape, size, length, seed=seed)
+        # From noise far too wide, where a quench is tried, to noise too small, where it is not.
+        factor = 10.0 ** (3 - seed // 2)
+        hot = replace(core.outliers, pool_rate=core.outliers.pool_rate * factor)
+        hot = replace(hot, noise_rate=hot.noise_rate * factor)
+        residual, spread = np.sqrt(square / 2), square / 2
+        hot = contaminated.update_probability(hot, core.window, square)
+        cold = quench(hot, core.window, omega, residual, spread)
+        before, after = (evidence_of(config, one, core.window, omega, residual, spread) for one in (hot, cold))
+        assert after >= before - 1e-9 * abs(before)
+        gains.append(after - before)
+    assert max(gains) > 1
+    assert min(gains) == 0
+
+
+def many_outliers(**settings):
+    """A fifth of all entries 12 noise deviations away, and the noise that explains all of them, after many updates."""
+    config, core = dense.random_core((12, 10), 2, 6, "default", seed=2, observed=1.0, **settings)
+    rng = np.random.default_rng(2)
+    outlying = rng.random((6, 12, 10)) < 0.2
+    residual = jnp.asarray(rng.normal(size=outlying.shape) + 12 * outlying * rng.choice([-1, 1], outlying.shape))
+    omega, nothing = core.window.slice_weights(config.forgetting), jnp.zeros_like(residual)
+    state = contaminated.init(config, (12, 10), jnp.dtype("float64"))
+    state = replace(state, pool_rate=state.pool_rate * 15, noise_rate=state.noise_rate * 15)
+    for _ in range(60):
+        state = contaminated.update(config, state, core.window, omega, residual, nothing)
+    return config, core.window, omega, residual, nothing, state, outlying
+
+
+def test_a_quench_finds_many_outliers_where_updates_do_not():
+    config, window, omega, residual, nothing, stuck, outlying = many_outliers()
+    assert (np.asarray(stuck.probability)[outlying] > 0.5).mean() < 0.1
+    found = contaminated.quenched(config, stuck, window, omega, residual, nothing)
+    for _ in range(10):
+        found = contaminated.update(config, found, window, omega, residual, nothing)
+    flagged = np.asarray(found.probability) > 0.5
+    assert flagged[outlying].mean() > 0.95
+    assert flagged[~outlying].mean() < 0.02
+    np.testing.assert_allclose(contaminated.typical_noise(found), 1.0, rtol=0.3)
+
+
+def test_no_quench_where_nothing_can_be_an_outlier():
+    config, window, omega, residual, nothing, stuck, _ = many_outliers(robust=False)
+    assert float(stuck.probability.max()) < 1e-9
+    cold = contaminated.quenched(config, stuck, window, omega, residual, nothing)
+    np.testing.assert_array_equal(cold.noise_rate, stuck.noise_rate)
+    np.testing.assert_array_equal(cold.probability, stuck.probability)
+
+
+def test_the_first_scale_of_a_slice_is_by_its_median():
+    _, core = dense.random_core((40, 50), 1, 1, "default", seed=4)
+    rng = np.random.default_rng(4)
+    state = core.outliers
+    noise = np.sqrt(np.asarray(contaminated.noise_now(state)))
+    mask = rng.random((1, 40, 50)) < 0.8
+    square = (noise * rng.normal(size=mask.shape)) ** 2
+    for scale in (0.25, 1.0, 9.0):
+        np.testing.assert_allclose(contaminated.first_scale(state, mask, scale * square), [scale], rtol=0.15)
+    few = np.where(rng.random(mask.shape) < 0.1, 1e6, square)
+    np.testing.assert_allclose(contaminated.first_scale(state, mask, few), [1.0], rtol=0.4)
+    hidden = np.where(mask, square, 1e6)
+    np.testing.assert_array_equal(
+        contaminated.first_scale(state, mask, hidden), contaminated.first_scale(state, mask, square)
+    )
+
+
+def test_the_first_scale_has_limits_and_needs_no_data():
+    _, core = dense.random_core((40, 50), 1, 1, "default", seed=4)
+    state, mask = core.outliers, np.ones((1, 40, 50), bool)
+    assert contaminated.first_scale(state, ~mask, np.ones(mask.shape)) == 1
+    assert contaminated.first_scale(state, mask, np.zeros(mask.shape)) == contaminated.SMALLEST_SCALE
+    assert contaminated.first_scale(state, mask, np.full(mask.shape, 1e9)) == state.ratio

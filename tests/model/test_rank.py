@@ -81,8 +81,7 @@ def test_a_newcomer_adds_what_it_says_and_finds_what_is_there(shape, length):
 def test_moves_bear_what_is_there_and_nothing_else():
     """Births are judged by the whole bound, after the outlier model has seen the new residuals."""
     config, core, signal = planted((8, 7), 4)
-    nothing = jnp.zeros_like(core.window.values)
-    factors, outliers, changed = moves(config, core.window, core.factors, core.outliers, nothing)
+    factors, outliers, changed = moves(config, core.window, core.factors, core.outliers, core.level)
     assert bool(changed)
     grown = replace(core, factors=factors, outliers=outliers)
     assert bound(contaminated, config, grown) > bound(contaminated, config, core)
@@ -92,8 +91,8 @@ def test_moves_bear_what_is_there_and_nothing_else():
     settled = contaminated.init(config, (8, 7), jnp.float64)
     for _ in range(5):
         omega = window.slice_weights(config.forgetting)
-        settled = contaminated.update(config, settled, window, omega, window.values, nothing)
-    factors, _, changed = moves(config, window, core.factors, settled, nothing)
+        settled = contaminated.update(config, settled, window, omega, window.values, jnp.zeros_like(window.values))
+    factors, _, changed = moves(config, window, core.factors, settled, core.level)
     assert not changed
     assert not factors.alive.any()
 
@@ -104,7 +103,7 @@ def test_a_full_house_takes_no_newcomer():
     spread = tuple(covariance + 1e-3 * jnp.eye(3) for covariance in core.factors.covariances)
     full = replace(full, covariances=spread, row_covariances=core.factors.row_covariances + 1e-3 * jnp.eye(3))
     full = replace(full, row_means=core.factors.row_means + jnp.asarray([3.0, 2.0, 1.0]))
-    factors, _, _ = moves(config, core.window, full, core.outliers, predict.variance(full))
+    factors, _, _ = moves(config, core.window, full, core.outliers, core.level)
     assert int(factors.alive.sum()) <= 3
 
 
