@@ -14,6 +14,14 @@ from undertow.model.step import advance
 
 SMALL = {"max_rank": 3, "window": 4}
 SHAPE = (6, 5)
+KINDS = {
+    "default": {},
+    "paper": {"preset": "paper"},
+    "level": {"level": True},
+    "level, not robust": {"level": True, "robust": False, "noise": "shared"},
+    "log": {"level": True, "scale": "log"},
+}
+"""Settings that make different models."""
 
 
 def stream(slices=12, shape=SHAPE, seed=0, **knobs):
@@ -48,10 +56,10 @@ def assert_sound(result, mask=None):
         assert (result.outliers[~mask] == 0).all()
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])
-def test_step_is_pure(preset):
+@pytest.mark.parametrize("kind", KINDS)
+def test_step_is_pure(kind):
     values = stream().values
-    state, _ = follow(values[:6], ut.make_config(preset, **SMALL))
+    state, _ = follow(values[:6], ut.make_config(**KINDS[kind], **SMALL))
     before = arrays_of(state)
     first, one = ut.step(state, values[6])
     _, other = ut.step(state, values[6])
@@ -86,11 +94,11 @@ def test_masked_values_are_ignored(garbage):
         assert_sound(result, mask)
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factor", [1e6, 1e-9, 3.0])
-def test_the_unit_of_the_data_does_not_matter(preset, factor):
+def test_the_unit_of_the_data_does_not_matter(kind, factor):
     values = stream().values
-    config = ut.make_config(preset, **SMALL, dtype="float64")
+    config = ut.make_config(**KINDS[kind], **SMALL, dtype="float64")
     _, ours = follow(values, config)
     _, theirs = follow(values * factor, config)
     for one, other in zip(ours, theirs, strict=True):
@@ -100,11 +108,11 @@ def test_the_unit_of_the_data_does_not_matter(preset, factor):
         assert other.rank == one.rank
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])
-def test_the_order_of_rows_does_not_matter(preset):
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_rows_does_not_matter(kind):
     values = stream().values
     rows, columns = np.random.default_rng(1).permutation(6), np.random.default_rng(2).permutation(5)
-    config = ut.make_config(preset, **SMALL, dtype="float64")
+    config = ut.make_config(**KINDS[kind], **SMALL, dtype="float64")
     _, ours = follow(values, config)
     _, theirs = follow(values[:, rows][:, :, columns], config)
     for one, other in zip(ours, theirs, strict=True):
@@ -183,11 +191,11 @@ def trouble_streams():
     }
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", trouble_streams())
-def test_numerical_trouble_is_a_status(preset, dtype, name):
-    state, results = follow(trouble_streams()[name], ut.make_config(preset, **SMALL, dtype=dtype))
+def test_numerical_trouble_is_a_status(kind, dtype, name):
+    state, results = follow(trouble_streams()[name], ut.make_config(**KINDS[kind], **SMALL, dtype=dtype))
     for result in results:
         assert_sound(result)
         assert isinstance(str(result.status), str)
@@ -233,6 +241,8 @@ def test_nothing_is_compiled_after_the_first_slice():
     follow(values[:3].astype(np.float32), state=state)
     follow(np.ones((2, *SHAPE), int), state=state)
     follow(values[:2], ut.make_config(max_rank=2, window=5, forgetting=0.7, outlier_rate=0.1, max_iterations=7))
+    for kind in ("level", "level, not robust", "log"):
+        follow(values[:2], ut.make_config(max_rank=2, window=5, **KINDS[kind]))
     assert advance._cache_size() == programs + 1
 
 
