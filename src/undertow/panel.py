@@ -7,15 +7,14 @@ averaged, and the log of that averaged over time. The model with the least avera
 - An error counts no more than `LIMIT` times the entry's own typical size, and an entry that all models miss by more
   than that says nothing about which is better: outliers are nobody's fault. (Trimming a fixed share instead judges the
   typical entry only; each model's own likelihood flatters small variances.)
-- After the opening only two stay: the best, and the best robust one (or the second best, if the best is robust). Every
-  now and then one that left gets a new start beside them, and stays if it has become better.
 - Outliers are told by a robust model wherever one foretells nearly as well as the best.
+- After the opening only two stay: the best, and such a robust one if the best is not robust, else the second best.
+  Every now and then one that left gets a new start beside them, and stays if it has become better.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -178,19 +177,16 @@ def _experienced(panel: Panel, member: Member) -> bool:
 def _judge_of_outliers(panel: Panel) -> Member:
     """The speaker, or if it is not robust, the best robust member that foretells nearly as well."""
     speaker = panel.speaker
-    near = [one for one in _robust(panel.members) if one.judged and one.score < speaker.score + NEARLY]
+    robust = [one for one in panel.members if one.state.config.robust and one.judged]
+    near = [one for one in robust if one.score < speaker.score + NEARLY]
     return speaker if speaker.state.config.robust or not near else min(near, key=_standing)
 
 
-def _robust(members: Sequence[Member]) -> list[Member]:
-    return [member for member in members if member.state.config.robust]
-
-
 def _best_two(panel: Panel) -> Panel:
-    """The panel with the best and the best robust member, or the second best if the best is robust."""
-    order = sorted(panel.members, key=_standing)
-    others = order[1:] if order[0].state.config.robust else _robust(order[1:]) or order[1:]
-    return replace(panel, members=(order[0], *others[:1]), changed=panel.steps)
+    """The panel with the speaker and the judge of its outliers; if that is the same, with the second best."""
+    best, judge = panel.speaker, _judge_of_outliers(panel)
+    others = sorted((one for one in panel.members if one is not best), key=_standing)
+    return replace(panel, members=(best, others[0] if judge is best else judge), changed=panel.steps)
 
 
 def _standing(member: Member) -> tuple[bool, float]:
@@ -206,7 +202,7 @@ def _typical(typical: NDArray[np.float64], piece: Slice) -> NDArray[np.float64]:
 
 def _seated(panel: Panel) -> Panel:
     """Who stays, who leaves, who gets another trial."""
-    if len(panel.configs) <= 2:
+    if len(panel.members) < 2 or len(panel.configs) <= 2:
         return panel
     since = panel.steps - panel.changed
     if panel.changed == 0:  # the opening
