@@ -203,6 +203,15 @@ def test_numerical_trouble_is_a_status(kind, dtype, name):
         assert np.isfinite(leaf).all()
 
 
+@pytest.mark.parametrize("name", trouble_streams())
+def test_several_models_in_trouble_give_sound_answers(name):
+    model = ut.RobustCP(**SMALL)
+    for x in trouble_streams()[name]:
+        result = model.update(x)
+        assert_sound(result)
+        assert result.settings["max_rank"] == 3
+
+
 def test_status_tells_what_was_noticed():
     _, results = follow(trouble_streams()["zeros"])
     assert "RANK_ZERO" in results[-1].status.codes

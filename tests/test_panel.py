@@ -173,7 +173,7 @@ def loose():
 # Who stays
 
 
-def test_the_opening_ends_with_the_best_and_a_robust_one():
+def test_the_opening_ends_with_the_best_and_a_robust_one_that_is_nearly_as_good():
     """The best is not robust: with it stays the best robust one, though others that are not robust are better."""
     scores = [-2.9 if config.robust else -3.0 - 0.01 * place for place, config in enumerate(CONFIGS)]
     scores[1] = -2.95
@@ -184,6 +184,13 @@ def test_the_opening_ends_with_the_best_and_a_robust_one():
     assert not best.state.config.robust
     assert other.state.config is CONFIGS[1]
     assert after.changed == panel.OPENING
+
+
+def test_a_robust_one_far_behind_gets_no_seat():
+    scores = [-1.0 if config.robust else -3.0 - 0.01 * place for place, config in enumerate(CONFIGS)]
+    after = panel._seated(at_work(scores, steps=panel.OPENING))
+    assert [member.score for member in after.members] == sorted(scores)[:2]
+    assert not any(member.state.config.robust for member in after.members)
 
 
 def test_the_opening_ends_with_the_best_two_if_the_best_is_robust():
