@@ -216,11 +216,12 @@ def test_an_entry_never_seen_keeps_its_first_walk():
 
 def test_paces_follow_the_unit():
     values = wanderers_and_jitterers(slices=12)
+    one_turn = jax.jit(levels.finish)
 
     def walks(factor):
         level = levels.init(2, (20,), jnp.dtype("float64"))
         for x in values * factor:
-            level = levels.finish(level, np.ones(20, bool), np.ones(20), x, jnp.full(20, factor**2))
+            level = one_turn(level, np.ones(20, bool), np.ones(20), x, jnp.full(20, factor**2))
         return np.asarray(level.walk)
 
     np.testing.assert_allclose(walks(100.0), 1e4 * walks(1.0), rtol=1e-9)
