@@ -11,7 +11,6 @@ import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -140,7 +139,7 @@ def _surprises(state: State, report: Report, piece: Slice, foretold: Foretold) -
     surprise = values - foretold.mean
     logit = np.log(rate / (1 - rate)) - np.log(ratio) / 2 + (1 - 1 / ratio) / 2 * surprise**2 / foretold.variance
     probability = np.where(mask, 1 / (1 + np.exp(-np.clip(logit, -700, 700))), 0)
-    outliers: Any = probability * (1 - 1 / ratio) * surprise
+    outliers: Any = probability * (1 - 1 / ratio) * (values - report.low_rank)
     told: Any = probability
     return replace(report, outlier_probability=told, outliers=outliers)
 
@@ -281,7 +280,7 @@ def _estimate(
         rank=int(report.rank),
         noise_std=_finite(noise),
         status=Status(trouble),
-        settings=MappingProxyType({name: getattr(state.config, name) for name in TOLD}),
+        settings={name: getattr(state.config, name) for name in TOLD},
     )
 
 

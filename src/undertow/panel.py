@@ -142,10 +142,14 @@ def _judged(panel: Panel, piece: Slice, foretold: list[Foretold | None]) -> Pane
     ]
     truth = piece.values[piece.mask].astype(np.float64)
     typical = panel.typical[piece.mask]
-    general = np.nanmedian(panel.typical) if np.isfinite(panel.typical).any() else np.inf
-    limit = LIMIT * np.maximum(np.where(np.isnan(typical), general, typical), general)
+    if np.isnan(panel.typical).all():
+        return panel
+    general = float(
+        np.nanmedian(panel.typical)
+    )  # errors are measured in it, so that no unit is too large to be squared
+    limit = LIMIT * np.fmax(typical / general, 1)
     errors = [
-        np.minimum(np.abs(one.in_data_units(member.state)[piece.mask] - truth), limit)
+        np.minimum(np.abs(one.in_data_units(member.state)[piece.mask] / general - truth / general), limit)
         for one, member, counts in zip(foretold, panel.members, ready, strict=True)
         if counts and one is not None
     ]
@@ -155,7 +159,7 @@ def _judged(panel: Panel, piece: Slice, foretold: list[Foretold | None]) -> Pane
     if not telling.any():
         return panel
     least = np.finfo(np.float32).tiny
-    scores = iter([float(np.log(np.mean(error[telling] ** 2) + least)) for error in errors])
+    scores = iter([float(np.log(np.mean(error[telling] ** 2) + least)) + 2 * math.log(general) for error in errors])
     members = (
         _with_score(member, next(scores)) if counts else member
         for member, counts in zip(panel.members, ready, strict=True)
@@ -197,7 +201,8 @@ def _typical(typical: NDArray[np.float64], piece: Slice) -> NDArray[np.float64]:
     """A running median of |y| per entry: a step up or down by a tenth."""
     size = np.abs(piece.values.astype(np.float64))
     step = np.where(size > typical, 1 + TYPICAL_STEP, 1 / (1 + TYPICAL_STEP))
-    return np.where(piece.mask, np.where(np.isnan(typical), size, typical * step), typical)
+    first = np.where(size > 0, size, np.nan)  # a size of 0 could not grow by tenths
+    return np.where(piece.mask, np.where(np.isnan(typical), first, typical * step), typical)
 
 
 def _seated(panel: Panel) -> Panel:
