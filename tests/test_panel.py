@@ -177,18 +177,18 @@ def test_the_opening_ends_with_the_best_and_a_robust_one_that_is_nearly_as_good(
     """The best is not robust: with it stays the best robust one, though others that are not robust are better."""
     scores = [-2.9 if config.robust else -3.0 - 0.01 * place for place, config in enumerate(CONFIGS)]
     scores[1] = -2.95
-    after = panel._seated(at_work(scores, steps=panel.OPENING))
+    after = panel._seated(at_work(scores, judged=panel.OPENING))
     best, other = after.members
     assert after.speaker is best
     assert best.score == min(scores)
     assert not best.state.config.robust
     assert other.state.config is CONFIGS[1]
-    assert after.changed == panel.OPENING
+    assert after.changed == after.steps
 
 
 def test_a_robust_one_far_behind_gets_no_seat():
     scores = [-1.0 if config.robust else -3.0 - 0.01 * place for place, config in enumerate(CONFIGS)]
-    after = panel._seated(at_work(scores, steps=panel.OPENING))
+    after = panel._seated(at_work(scores, judged=panel.OPENING))
     assert [member.score for member in after.members] == sorted(scores)[:2]
     assert not any(member.state.config.robust for member in after.members)
 
@@ -196,15 +196,15 @@ def test_a_robust_one_far_behind_gets_no_seat():
 def test_the_opening_ends_with_the_best_two_if_the_best_is_robust():
     scores = [-3.0 - 0.1 * place for place in range(len(CONFIGS))]
     assert CONFIGS[-1].robust
-    after = panel._seated(at_work(scores, steps=panel.OPENING))
+    after = panel._seated(at_work(scores, judged=panel.OPENING))
     assert [member.state.config for member in after.members] == [CONFIGS[-1], CONFIGS[-2]]
 
 
 def test_nobody_leaves_early_but_the_worst_at_half_time():
     scores = [float(-place) for place in range(len(CONFIGS))]
-    for steps in (1, panel.HALF_TIME - 1, panel.HALF_TIME + 1):
-        assert len(panel._seated(at_work(scores, steps=steps)).members) == len(CONFIGS)
-    after = panel._seated(at_work(scores, steps=panel.HALF_TIME))
+    for judged in (0, 1, panel.HALF_TIME - 1):
+        assert len(panel._seated(at_work(scores, judged=judged)).members) == len(CONFIGS)
+    after = panel._seated(at_work(scores, judged=panel.HALF_TIME))
     assert sorted(member.score for member in after.members) == sorted(scores)[: panel.HALF]
 
 
@@ -258,7 +258,8 @@ def test_the_speaker_is_the_least_score_and_results_say_who_spoke():
         result = model.update(x)
         now = model._panel
         assert now.speaker.score == min(member.score for member in now.members)
-        assert len(now.members) == (7 if count < panel.HALF_TIME else 4 if count < panel.OPENING else 2)
+        judged = count - 1  # the first slice cannot be foretold
+        assert len(now.members) == (7 if judged < panel.HALF_TIME else 4 if judged < panel.OPENING else 2)
         config = model.config
         assert result.settings == {name: getattr(config, name) for name in TOLD}
         assert model.smoothed().settings == result.settings
@@ -384,3 +385,19 @@ def test_nothing_can_be_foretold_before_anything_is_learned():
     error = np.linalg.norm(foretold.in_data_units(state) - data.low_rank[15]) / np.linalg.norm(data.low_rank[15])
     assert error < 0.5
     assert (foretold.variance > 0).all()
+
+
+def test_slices_that_tell_nothing_do_not_end_the_opening():
+    model = ut.RobustCP(**SMALL)
+    for _ in range(panel.OPENING + 2):
+        model.update(np.zeros(SHAPE))
+    assert len(model._panel.members) == len(CONFIGS)
+
+
+def test_an_entry_that_starts_with_zeros_is_judged_later():
+    values = slow(slices=12).values
+    values[0] = 0
+    for factor in (1.0, 1e200, 1e-25):
+        model, _ = follow(values * factor)
+        assert all(member.judged == len(values) - 2 for member in model._panel.members)
+        assert all(np.isfinite(member.score) for member in model._panel.members)

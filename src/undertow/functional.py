@@ -101,9 +101,10 @@ class Lesson:
     def end(self, foretold: Foretold | None) -> tuple[State, StepResult]:
         """The state and what the slice holds."""
         report = jax.device_get(self.report)
+        expected = None
         if foretold is not None and not self.before.config.robust:
-            report = _surprises(self.before, report, self.piece, foretold)
-        estimate = _estimate(self.before, report, self.piece, self.left_out)
+            report, expected = _surprises(self.before, report, self.piece, foretold), foretold.mean
+        estimate = _estimate(self.before, report, self.piece, self.left_out, expected)
         told = StepResult(**vars(estimate), iterations=int(report.iterations), evidence=_finite(report.evidence))
         return self.state(), told
 
@@ -139,7 +140,7 @@ def _surprises(state: State, report: Report, piece: Slice, foretold: Foretold) -
     surprise = values - foretold.mean
     logit = np.log(rate / (1 - rate)) - np.log(ratio) / 2 + (1 - 1 / ratio) / 2 * surprise**2 / foretold.variance
     probability = np.where(mask, 1 / (1 + np.exp(-np.clip(logit, -700, 700))), 0)
-    outliers: Any = probability * (1 - 1 / ratio) * (values - report.low_rank)
+    outliers: Any = probability * (1 - 1 / ratio) * surprise
     told: Any = probability
     return replace(report, outlier_probability=told, outliers=outliers)
 
@@ -243,9 +244,16 @@ def _unscaled(state: State, scaled: Any) -> NDArray[np.float64]:
 
 
 def _estimate(
-    state: State, report: Report, piece: Slice | None = None, left_out: NDArray[np.bool_] | None = None
+    state: State,
+    report: Report,
+    piece: Slice | None = None,
+    left_out: NDArray[np.bool_] | None = None,
+    expected: NDArray[Any] | None = None,
 ) -> Estimate:
-    """The report in units of the data; entries of the slice that were left out are added as outliers."""
+    """The report in units of the data; entries of the slice that were left out are added as outliers.
+
+    `expected` is what outliers stand on; the low rank, if nothing else.
+    """
     centre = np.nan_to_num(np.asarray(report.low_rank, np.float64))
 
     def spread(reach: Any) -> NDArray[np.float64]:
@@ -261,7 +269,8 @@ def _estimate(
     low_rank = _unscaled(state, centre)
     outliers = _unscaled(state, report.outliers)
     if state.config.scale == "log":  # what the outlier adds depends on where it stands
-        outliers = _unscaled(state, centre + np.asarray(report.outliers, np.float64)) - low_rank
+        base = centre if expected is None else expected.astype(np.float64)
+        outliers = _unscaled(state, base + np.asarray(report.outliers, np.float64)) - _unscaled(state, base)
     probability = np.nan_to_num(np.asarray(report.outlier_probability, np.float64))
     trouble = Trouble(int(report.trouble))
     if piece is not None and left_out is not None and left_out.any():

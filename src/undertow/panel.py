@@ -45,9 +45,9 @@ TYPICAL_STEP = 0.1
 NEARLY = 0.3
 """Difference in score up to which a robust model may tell the outliers."""
 OPENING = 20
-"""Slices until only two are left."""
+"""Judged slices until only two are left."""
 HALF_TIME, HALF = 10, 4
-"""After so many slices of the opening only so many are left: some need a while to get going."""
+"""After so many judged slices only so many are left: some need a while to get going."""
 REST, TRIAL = 120, 40
 """Slices between trials of those that left, and the length of a trial."""
 SMALLEST_RANK, LARGEST_RANK = 16, 64
@@ -144,9 +144,8 @@ def _judged(panel: Panel, piece: Slice, foretold: list[Foretold | None]) -> Pane
     typical = panel.typical[piece.mask]
     if np.isnan(panel.typical).all():
         return panel
-    general = float(
-        np.nanmedian(panel.typical)
-    )  # errors are measured in it, so that no unit is too large to be squared
+    # Errors are measured in the typical size of all, so that no unit is too large to be squared.
+    general = float(np.nanmedian(panel.typical))
     limit = LIMIT * np.fmax(typical / general, 1)
     errors = [
         np.minimum(np.abs(one.in_data_units(member.state)[piece.mask] / general - truth / general), limit)
@@ -211,9 +210,10 @@ def _seated(panel: Panel) -> Panel:
         return panel
     since = panel.steps - panel.changed
     if panel.changed == 0:  # the opening
-        if panel.steps >= OPENING:
+        played = max(member.judged for member in panel.members)
+        if played >= OPENING:
             return _best_two(panel)
-        if panel.steps != HALF_TIME or len(panel.members) <= HALF:
+        if played < HALF_TIME or len(panel.members) <= HALF:
             return panel
         return replace(panel, members=tuple(sorted(panel.members, key=_standing)[:HALF]))
     if len(panel.members) > 2:
