@@ -38,7 +38,7 @@ class RobustCP:
 
     Every setting is optional; what each means stands at `undertow.Config`. What is not given of `level`, `robust`,
     `noise`, `scale`, `forgetting` and `max_rank` is chosen for the stream while it runs, and each result's `settings`
-    say how. ``preset="fixed"`` chooses nothing, and costs a half to a third; ``preset="paper"`` is the model of Hawkins
+    say how. ``preset="fixed"`` chooses nothing, and costs less than half; ``preset="paper"`` is the model of Hawkins
     & Zhang as they published it.
 
     >>> import numpy as np, undertow as ut

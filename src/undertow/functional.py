@@ -65,14 +65,10 @@ def init(config: Config, shape: tuple[int, ...]) -> State:
 
 def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult]:
     """Learn from one slice. Bad input raises and leaves the state usable; numerical trouble is a `status`."""
-    return learn(state, as_slice(values, mask, shape=state.shape))
-
-
-def learn(state: State, piece: Slice, foretold: Foretold | None = None) -> tuple[State, StepResult]:
-    """`step` for a slice that has been checked already, and perhaps been foretold already."""
-    if foretold is None and not state.config.robust:
-        foretold = foretell(state, piece)
-    return Lesson.begin(state, piece).end(foretold)
+    piece = as_slice(values, mask, shape=state.shape)
+    foretold = None if state.config.robust else foretell(state, piece)
+    lesson = Lesson.begin(state, piece)
+    return lesson.state(), lesson.result(foretold)
 
 
 @dataclass(frozen=True)
@@ -98,15 +94,14 @@ class Lesson:
         """The state that has learned; the one before if the arithmetic overflowed."""
         return self.before if Trouble.NOT_FINITE in Trouble(int(self.report.trouble)) else self.after
 
-    def end(self, foretold: Foretold | None) -> tuple[State, StepResult]:
-        """The state and what the slice holds."""
+    def result(self, foretold: Foretold | None) -> StepResult:
+        """What the slice holds; a model that is not robust tells outliers by what was foretold."""
         report = jax.device_get(self.report)
         expected = None
         if foretold is not None and not self.before.config.robust:
             report, expected = _surprises(self.before, report, self.piece, foretold), foretold.mean
         estimate = _estimate(self.before, report, self.piece, self.left_out, expected)
-        told = StepResult(**vars(estimate), iterations=int(report.iterations), evidence=_finite(report.evidence))
-        return self.state(), told
+        return StepResult(**vars(estimate), iterations=int(report.iterations), evidence=_finite(report.evidence))
 
 
 @dataclass(frozen=True)

@@ -116,10 +116,10 @@ def learn(panel: Panel, piece: Slice) -> tuple[Panel, StepResult]:
     panel = _judged(panel, piece, foretold)
     lessons = [Lesson.begin(member.state, piece) for member in panel.members]
     place = panel.members.index(panel.speaker)
-    _, result = lessons[place].end(foretold[place])
+    result = lessons[place].result(foretold[place])
     judge = panel.members.index(_judge_of_outliers(panel))
     if judge != place:
-        _, other = lessons[judge].end(foretold[judge])
+        other = lessons[judge].result(foretold[judge])
         result = replace(result, outliers=other.outliers, outlier_probability=other.outlier_probability)
     members = (replace(member, state=lesson.state()) for member, lesson in zip(panel.members, lessons, strict=True))
     panel = replace(panel, members=tuple(members), steps=panel.steps + 1, typical=_typical(panel.typical, piece))

@@ -82,7 +82,6 @@ def _source_facts(source: str, options: dict[str, Any]) -> dict[str, Any]:
         "smallest": found.smallest,
         "largest": found.largest,
         "looked_at": found.looked_at,
-        "model_megabytes": round(found.model_bytes / 2**20, 1),
         "notices": list(found.notices),
     }
 

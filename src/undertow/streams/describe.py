@@ -27,7 +27,6 @@ class Description:
         looked_at: how many slices were read for the figures below.
         share_missing: of the entries of those slices; None if there were none.
         smallest, largest: among the observed entries of those slices.
-        model_bytes: about what a model with ``window`` and ``max_rank`` needs for such slices.
         notices: what was odd.
     """
 
@@ -45,21 +44,20 @@ class Description:
     share_missing: float | None
     smallest: float | None
     largest: float | None
-    model_bytes: int
     notices: tuple[str, ...]
 
 
-def describe(source: Any, *, slices: int = 10, window: int = 20, max_rank: int = 15, **options: Any) -> Description:
+def describe(source: Any, *, slices: int = 10, **options: Any) -> Description:
     """Look at a source (anything that :func:`open_stream` takes, with its options) or at an open stream."""
     stream = source if isinstance(source, PreparedStream) else open_stream(source, **options)
     try:
-        return _described(stream, slices, window, max_rank)
+        return _described(stream, slices)
     finally:
         if stream is not source:
             stream.close()
 
 
-def _described(stream: PreparedStream, slices: int, window: int, max_rank: int) -> Description:
+def _described(stream: PreparedStream, slices: int) -> Description:
     first: Any = None
     missing = entries = looked_at = 0
     smallest, largest = math.inf, -math.inf
@@ -87,19 +85,5 @@ def _described(stream: PreparedStream, slices: int, window: int, max_rank: int) 
         share_missing=missing / entries if entries else None,
         smallest=smallest if smallest <= largest else None,
         largest=largest if smallest <= largest else None,
-        model_bytes=model_bytes(stream.shape, window, max_rank),
         notices=tuple(stream.notices),
     )
-
-
-def model_bytes(shape: tuple[int, ...], window: int, max_rank: int) -> int:
-    """About what a model in single precision needs: its window dominates, with a dozen arrays of the slices in it.
-
-    The model itself refuses what does not fit; this is a figure to plan by, told without loading the model.
-    """
-    entries, pairs = math.prod(shape), max_rank * (max_rank + 1) // 2
-    in_window = window * entries * (12 * 4 + 1)
-    second_largest = sorted((window, *shape))[-2]
-    products = 4 * window * entries // second_largest * pairs * 4
-    rows = 8 * (sum(shape) + window) * max_rank**2 * 4
-    return in_window + products + rows
