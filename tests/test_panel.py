@@ -10,8 +10,9 @@ import pytest
 import undertow as ut
 from undertow import functional, panel
 from undertow.datasets.synthetic import drifting
-from undertow.functional import TOLD, Foretold
 from undertow.slices import as_slice
+from undertow.telling import SETTINGS, Foretold
+from undertow.units import Given, Scaling
 
 SHAPE = (12, 10)
 SMALL = {"max_rank": 4, "window": 6}
@@ -261,7 +262,7 @@ def test_the_speaker_is_the_least_score_and_results_say_who_spoke():
         judged = count - 1  # the first slice cannot be foretold
         assert len(now.members) == (7 if judged < panel.HALF_TIME else 4 if judged < panel.OPENING else 2)
         config = model.config
-        assert result.settings == {name: getattr(config, name) for name in TOLD}
+        assert result.settings == {name: getattr(config, name) for name in SETTINGS}
         assert model.smoothed().settings == result.settings
     told = json.loads(json.dumps(dict(result.settings)))
     assert told == result.settings
@@ -379,10 +380,12 @@ def test_a_model_without_outliers_still_tells_what_is_surprising():
 def test_nothing_can_be_foretold_before_anything_is_learned():
     state = ut.init(ut.make_config("fixed", **SMALL), SHAPE)
     data = slow(slices=16, outlier_fraction=0.0)
-    assert functional.foretell(state, as_slice(data.values[0])) is None
+    assert functional.foretell(state, Given(as_slice(data.values[0]))) is None
     state, _ = single(data.values[:15])
-    foretold = functional.foretell(state, as_slice(data.values[15]))
-    error = np.linalg.norm(foretold.in_data_units(state) - data.low_rank[15]) / np.linalg.norm(data.low_rank[15])
+    foretold = functional.foretell(state, Given(as_slice(data.values[15])))
+    error = np.linalg.norm(
+        Scaling.of(state.config, state.unit).unscaled(foretold.mean) - data.low_rank[15]
+    ) / np.linalg.norm(data.low_rank[15])
     assert error < 0.5
     assert (foretold.variance > 0).all()
 

@@ -85,8 +85,8 @@ class RobustCP:
 
     @property
     def state(self) -> State | None:
-        """The functional core's state, of the model that speaks; None before the first slice."""
-        return None if self._panel is None else self._panel.speaker.state
+        """A copy of the functional core's state, of the model that speaks; None before the first slice."""
+        return None if self._panel is None else functional.copied(self._panel.speaker.state)
 
     def update(self, x: Any, mask: Any = None) -> StepResult:
         """Learn from the next slice and say what it holds.
@@ -126,7 +126,7 @@ class RobustCP:
         before = self._panel
         try:
             slices = _slices_of(X)
-            self._panel = start
+            self._panel = None if start is None else panel.copied(start)  # learning uses it up
             for x in slices:
                 self.update(x)
         except BaseException:

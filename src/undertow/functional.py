@@ -1,7 +1,7 @@
 """The functional core: ``state = init(config, shape)``, ``state, result = step(state, values, mask)``.
 
-Between the door (slices.py) and the compiled step (model/step.py) stands the unit of the stream: the median size of
-the first data that are not 0. Everything inside is in that unit, so the answer does not depend on the user's.
+Between the door (slices.py) and the compiled step (model/step.py) stand the unit and the scale of the stream
+(units.py); what the step reports is told in units of the data (telling.py).
 """
 
 from __future__ import annotations
@@ -21,18 +21,12 @@ from undertow.model import rank
 from undertow.model.config import Config
 from undertow.model.level import PACES
 from undertow.model.state import Core
-from undertow.model.step import Report, advance, init_core, project, smooth
+from undertow.model.step import advance, init_core, project, smooth
 from undertow.model.step import foretell as run_foretell
-from undertow.model.trouble import Trouble
-from undertow.result import Estimate, Status, StepResult
+from undertow.result import Estimate, StepResult
 from undertow.slices import Slice, as_slice
-
-TOLD = ("level", "robust", "noise", "scale", "forgetting", "max_rank", "window")
-"""Settings that every result names."""
-LOG_UNIT = 0.5
-"""Where the logarithmic scale bends into a linear one, in units of the stream."""
-LARGEST = 1e9
-"""Values beyond this many units cannot be squared and weighed safely in float32; they are outliers anyway."""
+from undertow.telling import Foretold, Telling
+from undertow.units import Given, Scaling, first_unit
 
 
 @dataclass(frozen=True)
@@ -65,89 +59,49 @@ def init(config: Config, shape: tuple[int, ...]) -> State:
 
 def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult]:
     """Learn from one slice. Bad input raises and leaves the state usable; numerical trouble is a `status`."""
-    piece = as_slice(values, mask, shape=state.shape)
-    foretold = None if state.config.robust else foretell(state, piece)
-    lesson = Lesson.begin(state, piece)
-    return lesson.state(), lesson.result(foretold)
+    given = Given(as_slice(values, mask, shape=state.shape))
+    foretold = None if state.config.robust else foretell(state, given)
+    after, telling = learn(copied(state), given, foretold)
+    return after, StepResult(telling)
 
 
-@dataclass(frozen=True)
-class Lesson:
-    """A slice that is being learned: the device may still be at work."""
+def learn(state: State, given: Given, foretold: Foretold | None = None) -> tuple[State, Telling]:
+    """Learn from a slice without waiting for the device. The state handed in is used up: its memory is the new one's.
 
-    before: State
-    after: State
-    report: Report
-    piece: Slice
-    left_out: NDArray[np.bool_]
-
-    @classmethod
-    def begin(cls, state: State, piece: Slice) -> Lesson:
-        """Hand the slice to the compiled step, and do not wait for it."""
-        state = _with_unit(state, piece)
-        values, mask, left_out = _scaled(state, piece)
-        with scope(state.config):
-            core, report = advance(state.core, values, mask, state.config)
-        return cls(state, replace(state, steps=state.steps + 1, core=core), report, piece, left_out)
-
-    def state(self) -> State:
-        """The state that has learned; the one before if the arithmetic overflowed."""
-        return self.before if Trouble.NOT_FINITE in Trouble(int(self.report.trouble)) else self.after
-
-    def result(self, foretold: Foretold | None) -> StepResult:
-        """What the slice holds; a model that is not robust tells outliers by what was foretold."""
-        report = jax.device_get(self.report)
-        expected = None
-        if foretold is not None and not self.before.config.robust:
-            report, expected = _surprises(self.before, report, self.piece, foretold), foretold.mean
-        estimate = _estimate(self.before, report, self.piece, self.left_out, expected)
-        return StepResult(**vars(estimate), iterations=int(report.iterations), evidence=_finite(report.evidence))
+    `foretold` is what a model that is not robust tells outliers by.
+    """
+    state = _with_unit(state, given.piece)
+    scaling = Scaling.of(state.config, state.unit)
+    with scope(state.config):
+        core, report = advance(state.core, given.values(scaling), given.mask(), state.config)
+    telling = Telling(state.config, scaling, report, given, None if state.config.robust else foretold)
+    return replace(state, steps=state.steps + 1, core=core), telling
 
 
-@dataclass(frozen=True)
-class Foretold:
-    """Every observed entry of a slice as the other half of it tells it, before anything is learned from it."""
-
-    mean: NDArray[Any]
-    """On the scale and in the unit of the model, as is all here."""
-    variance: NDArray[Any]
-
-    def in_data_units(self, state: State) -> NDArray[np.float64]:
-        """The means in units of the data."""
-        return _unscaled(state, self.mean)
+def copied(state: State) -> State:
+    """The same state in memory of its own."""
+    with scope(state.config):
+        return replace(state, core=jax.tree.map(lambda leaf: leaf.copy(), state.core))
 
 
-def foretell(state: State, piece: Slice) -> Foretold | None:
+def foretell(state: State, given: Given) -> Foretold | None:
     """Foretell one half of a slice from the other, both ways; None as long as nothing has been learned."""
     if state.unit == 0 or state.steps == 0:
         return None
-    values, mask, _ = _scaled(state, piece)
     half = np.random.default_rng(state.steps).random(state.shape) < 0.5
     with scope(state.config):
-        mean, variance = jax.device_get(run_foretell(state.core, values, mask, half, state.config))
-    return Foretold(mean, variance)
-
-
-def _surprises(state: State, report: Report, piece: Slice, foretold: Foretold) -> Report:
-    """The report with outliers by what was foretold: for a model that learns from every entry alike."""
-    values, mask, _ = _scaled(state, piece)
-    rate, ratio = state.config.outlier_rate, state.config.outlier_variance
-    surprise = values - foretold.mean
-    logit = np.log(rate / (1 - rate)) - np.log(ratio) / 2 + (1 - 1 / ratio) / 2 * surprise**2 / foretold.variance
-    probability = np.where(mask, 1 / (1 + np.exp(-np.clip(logit, -700, 700))), 0)
-    outliers: Any = probability * (1 - 1 / ratio) * surprise
-    told: Any = probability
-    return replace(report, outlier_probability=told, outliers=outliers)
+        values = given.values(Scaling.of(state.config, state.unit))
+        return Foretold(*run_foretell(state.core, values, given.mask(), half, state.config))
 
 
 def look(state: State, values: Any, mask: Any = None) -> Estimate:
     """What `step` would say with the factors held fixed: nothing is learned."""
-    piece = as_slice(values, mask, shape=state.shape)
-    state = _with_unit(state, piece)
-    values, mask, left_out = _scaled(state, piece)
+    given = Given(as_slice(values, mask, shape=state.shape))
+    state = _with_unit(state, given.piece)
+    scaling = Scaling.of(state.config, state.unit)
     with scope(state.config):
-        report = jax.device_get(project(state.core, values, mask, state.config))
-    return _estimate(state, report, piece, left_out)
+        report = project(state.core, given.values(scaling), given.mask(), state.config)
+    return Estimate(Telling(state.config, scaling, report, given))
 
 
 def smoothed(state: State, lag: int) -> Estimate:
@@ -158,8 +112,8 @@ def smoothed(state: State, lag: int) -> Estimate:
     if not 0 <= lag < most:
         raise ValueError(f"lag must be at least 0 and below the {most} slices now in the window, got {lag!r}.")
     with scope(state.config):
-        report = jax.device_get(smooth(state.core, np.int32(lag), state.config))
-    return _estimate(state, report)
+        report = smooth(state.core, np.int32(lag), state.config)
+    return Estimate(Telling(state.config, Scaling.of(state.config, state.unit), report))
 
 
 def living(state: State) -> NDArray[np.bool_]:
@@ -205,88 +159,9 @@ def _with_unit(state: State, piece: Slice) -> State:
     """Fix the unit when the first data other than 0 arrive; what was learned from zeros alone is dropped."""
     if state.unit > 0:
         return state
-    sizes = np.abs(piece.values[piece.mask & (piece.values != 0)])
-    if not sizes.size:
+    unit = first_unit(piece)
+    if unit == 0:
         return state
     with scope(state.config):
         core = replace(init_core(state.config, state.shape), window=state.core.window)
-    largest = sizes.max().astype(np.float64)  # the median averages two values: they must not overflow
-    return replace(state, unit=float(np.median(sizes / largest) * largest), core=core)
-
-
-def _scaled(state: State, piece: Slice) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Values on the scale and in the unit of the model, the mask of those to compute with, and what was left out."""
-    values = piece.values.astype(np.float64)
-    if state.unit > 0:
-        with np.errstate(over="ignore"):
-            values = values / state.unit
-    left_out = np.abs(values) > LARGEST
-    mask = piece.mask & ~left_out
-    values = np.where(mask, values, 0)
-    if state.config.scale == "log":
-        values = np.arcsinh(values / LOG_UNIT)
-    return values.astype(state.config.dtype), mask, left_out
-
-
-def _unscaled(state: State, scaled: Any) -> NDArray[np.float64]:
-    """What `_scaled` did, undone; what does not fit float64 becomes its largest number."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        values: NDArray[np.float64] = np.nan_to_num(np.asarray(scaled, np.float64))
-        if state.config.scale == "log":
-            values = LOG_UNIT * np.sinh(values)
-        back: NDArray[np.float64] = np.nan_to_num(values * state.unit)
-        return back
-
-
-def _estimate(
-    state: State,
-    report: Report,
-    piece: Slice | None = None,
-    left_out: NDArray[np.bool_] | None = None,
-    expected: NDArray[Any] | None = None,
-) -> Estimate:
-    """The report in units of the data; entries of the slice that were left out are added as outliers.
-
-    `expected` is what outliers stand on; the low rank, if nothing else.
-    """
-    centre = np.nan_to_num(np.asarray(report.low_rank, np.float64))
-
-    def spread(reach: Any) -> NDArray[np.float64]:
-        """From `reach` below the centre to as much above it."""
-        if state.config.scale == "linear":
-            return _unscaled(state, 2 * reach)
-        return _unscaled(state, centre + reach) - _unscaled(state, centre - reach)
-
-    def deviation(variance: Any) -> NDArray[np.float64]:
-        """The 95 % interval over its width in standard deviations."""
-        return spread(1.96 * np.sqrt(np.asarray(variance, np.float64))) / (2 * 1.96)
-
-    low_rank = _unscaled(state, centre)
-    outliers = _unscaled(state, report.outliers)
-    if state.config.scale == "log":  # what the outlier adds depends on where it stands
-        base = centre if expected is None else expected.astype(np.float64)
-        outliers = _unscaled(state, base + np.asarray(report.outliers, np.float64)) - _unscaled(state, base)
-    probability = np.nan_to_num(np.asarray(report.outlier_probability, np.float64))
-    trouble = Trouble(int(report.trouble))
-    if piece is not None and left_out is not None and left_out.any():
-        trouble |= Trouble.OUT_OF_RANGE
-        outliers = np.where(left_out, piece.values - low_rank, outliers)
-        probability = np.where(left_out, 1.0, probability)
-    noise = np.sqrt(np.float64(report.typical_noise)) * state.unit
-    if state.config.scale == "log":
-        noise *= np.hypot(LOG_UNIT, 1)  # as at the unit of the stream
-    return Estimate(
-        low_rank=low_rank,
-        std=deviation(report.low_rank_variance + report.noise_variance),
-        low_rank_std=deviation(report.low_rank_variance),
-        outliers=outliers,
-        outlier_probability=probability,
-        rank=int(report.rank),
-        noise_std=_finite(noise),
-        status=Status(trouble),
-        settings={name: getattr(state.config, name) for name in TOLD},
-    )
-
-
-def _finite(value: Any) -> float:
-    return float(np.nan_to_num(np.float64(value)))
+    return replace(state, unit=unit, core=core)

@@ -22,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow import functional
-from undertow.functional import Foretold, Lesson, State
+from undertow.functional import State
 from undertow.model.config import Config, make_config
 from undertow.result import StepResult
 from undertow.slices import Slice
+from undertow.telling import Foretold
+from undertow.units import Given, Scaling
 
 VARIANTS: tuple[dict[str, Any], ...] = (
     {"level": False, "robust": True, "noise": "entry", "scale": "linear", "forgetting": 0.95},
@@ -66,7 +68,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """All models of one stream. Treat it as a value: `learn` never changes it."""
+    """All models of one stream."""
 
     configs: tuple[Config, ...]
     """All that may take part."""
@@ -111,26 +113,32 @@ def init(configs: tuple[Config, ...], shape: tuple[int, ...]) -> Panel:
 
 
 def learn(panel: Panel, piece: Slice) -> tuple[Panel, StepResult]:
-    """Foretell, judge, learn, let the best speak."""
-    foretold = [_foretell(panel, member, piece) for member in panel.members]
+    """Foretell, judge, learn, let the best speak. A panel of one is used up, as `functional.learn` says.
+
+    Several are copied first: whatever interrupts the learning, it finds either all as before or all as after.
+    """
+    given = Given(piece)
+    foretold = [_foretell(panel, member, given) for member in panel.members]
     panel = _judged(panel, piece, foretold)
-    lessons = [Lesson.begin(member.state, piece) for member in panel.members]
-    place = panel.members.index(panel.speaker)
-    result = lessons[place].result(foretold[place])
-    judge = panel.members.index(_judge_of_outliers(panel))
-    if judge != place:
-        other = lessons[judge].result(foretold[judge])
-        result = replace(result, outliers=other.outliers, outlier_probability=other.outlier_probability)
-    members = (replace(member, state=lesson.state()) for member, lesson in zip(panel.members, lessons, strict=True))
+    speaker, judge = (panel.members.index(member) for member in (panel.speaker, _judge_of_outliers(panel)))
+    own = panel.members if len(panel.members) == 1 else copied(panel).members
+    learned = [functional.learn(member.state, given, one) for member, one in zip(own, foretold, strict=True)]
+    members = (replace(member, state=state) for member, (state, _) in zip(panel.members, learned, strict=True))
     panel = replace(panel, members=tuple(members), steps=panel.steps + 1, typical=_typical(panel.typical, piece))
-    return _seated(panel), result
+    return _seated(panel), StepResult(learned[speaker][1], learned[judge][1])
 
 
-def _foretell(panel: Panel, member: Member, piece: Slice) -> Foretold | None:
+def copied(panel: Panel) -> Panel:
+    """The same panel in memory of its own."""
+    members = tuple(replace(member, state=functional.copied(member.state)) for member in panel.members)
+    return replace(panel, members=members)
+
+
+def _foretell(panel: Panel, member: Member, given: Given) -> Foretold | None:
     """Only where it is needed: to be judged, or to find outliers in hindsight."""
     if len(panel.configs) == 1 and member.state.config.robust:
         return None
-    return functional.foretell(member.state, piece)
+    return functional.foretell(member.state, given)
 
 
 def _judged(panel: Panel, piece: Slice, foretold: list[Foretold | None]) -> Panel:
@@ -148,7 +156,7 @@ def _judged(panel: Panel, piece: Slice, foretold: list[Foretold | None]) -> Pane
     general = float(np.nanmedian(panel.typical))
     limit = LIMIT * np.fmax(typical / general, 1)
     errors = [
-        np.minimum(np.abs(one.in_data_units(member.state)[piece.mask] / general - truth / general), limit)
+        np.minimum(np.abs(_in_data_units(one, member.state)[piece.mask] / general - truth / general), limit)
         for one, member, counts in zip(foretold, panel.members, ready, strict=True)
         if counts and one is not None
     ]
@@ -164,6 +172,10 @@ def _judged(panel: Panel, piece: Slice, foretold: list[Foretold | None]) -> Pane
         for member, counts in zip(panel.members, ready, strict=True)
     )
     return replace(panel, members=tuple(members))
+
+
+def _in_data_units(foretold: Foretold, state: State) -> NDArray[np.float64]:
+    return Scaling.of(state.config, state.unit).unscaled(foretold.mean)
 
 
 def _with_score(member: Member, score: float) -> Member:

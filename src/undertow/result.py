@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ _ADVICE = {
     Trouble.SINGULAR: "some rows could not be solved and kept their last values: use dtype='float64'",
     Trouble.OUT_OF_RANGE: "some values are a billion times the stream's usual size and were left out as outliers: "
     "check the data, or start a new model if the unit has changed",
-    Trouble.NOT_FINITE: "the arithmetic overflowed, and the state is as before this slice: use dtype='float64'",
+    Trouble.NOT_FINITE: "the arithmetic overflowed, and this slice was left out: use dtype='float64'",
 }
 
 _HARMLESS = Trouble.RANK_FULL | Trouble.RANK_ZERO | Trouble.EMPTY
@@ -57,35 +58,90 @@ class Status:
         return "; ".join(self.advice) or "ok"
 
 
-@dataclass(frozen=True, eq=False)
 class Estimate:
-    """One slice as Undertow sees it, in the units of the data. Arrays have the shape of the slice."""
+    """One slice as Undertow sees it, in the units of the data. Arrays have the shape of the slice.
 
-    low_rank: Floats
-    """What every entry should be, missing ones included: its low-rank part, and its level where there is one."""
-    std: Floats
-    """Predictive standard deviation: about 95 % of new, clean observations fall within ±1.96 std of `low_rank`."""
-    low_rank_std: Floats
-    """Standard deviation of the low-rank part alone. Mean-field makes it too small."""
-    outliers: Floats
-    """Expected value of the outlier in every entry; 0 where nothing was observed."""
-    outlier_probability: Floats
-    """Probability that an observed entry is an outlier; 0 where nothing was observed."""
-    rank: int
-    """Living components."""
-    noise_std: float
-    """Typical noise standard deviation."""
-    status: Status
-    """How it went, with advice."""
-    settings: Mapping[str, Any]
-    """The settings that this answer was found with; those not given were chosen for the stream."""
+    Everything is fetched from where it was computed when it is first asked for: a loop that asks for the results of one
+    slice after it has handed over the next one keeps both machines busy.
+
+    Args:
+        told: where all of it comes from, `telling.Telling` or its like.
+        outliers_told: where the outliers come from, if that is another.
+    """
+
+    def __init__(self, told: Any, outliers_told: Any = None) -> None:
+        self._told = told
+        self._outliers_told = told if outliers_told is None else outliers_told
+
+    @cached_property
+    def low_rank(self) -> Floats:
+        """What every entry should be, missing ones included: its low-rank part, and its level where there is one."""
+        value: Floats = self._told.low_rank()
+        return value
+
+    @cached_property
+    def std(self) -> Floats:
+        """Predictive standard deviation: about 95 % of new, clean observations fall within ±1.96 std of `low_rank`."""
+        value: Floats = self._told.std()
+        return value
+
+    @cached_property
+    def low_rank_std(self) -> Floats:
+        """Standard deviation of the low-rank part alone. Mean-field makes it too small."""
+        value: Floats = self._told.low_rank_std()
+        return value
+
+    @cached_property
+    def outliers(self) -> Floats:
+        """Expected value of the outlier in every entry; 0 where nothing was observed."""
+        value: Floats = self._outliers_told.outliers()
+        return value
+
+    @cached_property
+    def outlier_probability(self) -> Floats:
+        """Probability that an observed entry is an outlier; 0 where nothing was observed."""
+        value: Floats = self._outliers_told.outlier_probability()
+        return value
+
+    @cached_property
+    def rank(self) -> int:
+        """Living components."""
+        value: int = self._told.rank()
+        return value
+
+    @cached_property
+    def noise_std(self) -> float:
+        """Typical noise standard deviation."""
+        value: float = self._told.noise_std()
+        return value
+
+    @cached_property
+    def status(self) -> Status:
+        """How it went, with advice."""
+        return Status(self._told.trouble())
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings that this answer was found with; those not given were chosen for the stream."""
+        value: Mapping[str, Any] = self._told.settings()
+        return value
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return f"{kind}(rank={self.rank}, noise_std={self.noise_std:.3g}, status={str(self.status)!r})"
 
 
-@dataclass(frozen=True, eq=False)
 class StepResult(Estimate):
     """The newest slice, and how the step went."""
 
-    iterations: int
-    """Sweeps over all unknowns."""
-    evidence: float
-    """Lower bound of the log evidence of the window, in the stream's own unit. Not comparable between settings."""
+    @cached_property
+    def iterations(self) -> int:
+        """Sweeps over all unknowns."""
+        value: int = self._told.iterations()
+        return value
+
+    @cached_property
+    def evidence(self) -> float:
+        """Lower bound of the log evidence of the window, in the stream's own unit. Not comparable between settings."""
+        value: float = self._told.evidence()
+        return value

@@ -9,7 +9,7 @@ import pytest
 from bounds import bound
 
 from undertow.model import predict, rank
-from undertow.model.birth import born, leading_directions, rank_one
+from undertow.model.birth import Birth, born, leading_directions
 from undertow.model.outliers import contaminated
 from undertow.model.step import Progress, moves
 
@@ -56,7 +56,10 @@ def candidate(config, core):
     omega = core.window.slice_weights(config.forgetting)
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
     count = omega @ core.window.mask.reshape(len(omega), -1).sum(1)
-    return rank_one(weights, targets, (weights * targets**2).sum(), count, omega, config.precision_prior)
+    fit = Birth(weights, targets, (weights * targets**2).sum(), count, omega, config.precision_prior)
+    draft = fit.draft()
+    assert fit.promising(draft)
+    return fit.finished(draft)
 
 
 @pytest.mark.parametrize(("shape", "length"), [((12,), 6), ((8, 7), 4), ((5, 4, 3), 3)])

@@ -23,6 +23,9 @@ from undertow.model.state import Factors
 
 SPECTRAL_TURNS = 6
 SWEEPS = 8
+FIRST_SWEEPS = 2
+HOPE = 0.5
+"""Share of its cost that a newcomer must earn after its first sweeps to be fitted to the end."""
 LEAST_FACTOR = 1e-6
 """A newcomer may lower the noise variance a million times at most; the sweeps that follow do the rest."""
 
@@ -82,6 +85,11 @@ def over_other_modes(slice_sum: Array, columns: Columns, mode: int) -> Array:
     return slice_sum
 
 
+def squares(means: Columns, variances: Columns) -> Columns:
+    """E a² of every axis."""
+    return [mean**2 + spread for mean, spread in zip(means, variances, strict=True)]
+
+
 class Newcomer(NamedTuple):
     """A component that wants to be born."""
 
@@ -98,67 +106,100 @@ class Newcomer(NamedTuple):
 
     def square(self) -> Array:
         """E x² of the newcomer alone (W, I_1, …, I_N)."""
-        squares = [mean**2 + spread for mean, spread in zip(self.means, self.variances, strict=True)]
-        return predict.outer_product(squares)
+        return predict.outer_product(squares(self.means, self.variances))
 
 
-def rank_one(weights: Array, residual: Array, energy: Array, count: Array, row_share: Array, prior: float) -> Newcomer:
+class Draft(NamedTuple):
+    """A newcomer that is still being fitted."""
+
+    means: Columns
+    variances: Columns
+    rate: Array
+    """d of its precision λ ~ Ga(c, d)."""
+    factor: Array
+    """ψ: noise variance with the newcomer over that without, at most 1."""
+    left: Array
+    """Σ w E r² with the newcomer."""
+
+
+class Birth:
     """Variational rank-one fit to the residual. `energy` is Σ w E r², `count` is Σ ω O."""
-    weighted = weights * residual
-    means = leading_directions(weighted)
-    shares = [row_share, *(jnp.ones_like(mean) for mean in means[1:])]
-    counts = [share.sum() for share in shares]
-    shape = prior + jnp.stack(counts).sum() / 2
 
-    def squares(means: Columns, variances: Columns) -> Columns:
-        return [mean**2 + spread for mean, spread in zip(means, variances, strict=True)]
+    def __init__(
+        self, weights: Array, residual: Array, energy: Array, count: Array, row_share: Array, prior: float
+    ) -> None:
+        self.weights, self.weighted = weights, weights * residual
+        self.energy, self.count, self.prior = energy, count, prior
+        self.shares = [row_share, *(jnp.ones(rows, weights.dtype) for rows in weights.shape[1:])]
+        self.shape = prior + jnp.stack([share.sum() for share in self.shares]).sum() / 2
 
-    def solve(axis: int, gram: Array, projection: Array, precision: Array, factor: Array) -> tuple[Array, Array]:
-        used = shares[axis] > 0
-        per_share = jnp.where(used, 1 / jnp.where(used, shares[axis] * factor, 1), 0)
+    def draft(self) -> Draft:
+        """A spectral start, swept a few times."""
+        means = leading_directions(self.weighted)
+        # Least squares for the temporal row, then the same typical size on every axis: where the prior wants it.
+        one = jnp.ones((), self.weights.dtype)
+        nearly_nothing = jnp.asarray(float(np.finfo(self.weights.dtype).tiny), self.weights.dtype)
+        gram = over_modes(self.weights, [mean**2 for mean in means[1:]])
+        means[0], _ = self._solve(0, gram, over_modes(self.weighted, means[1:]), nearly_nothing, one)
+        size = jnp.stack(
+            [jnp.sqrt(share @ mean**2 / share.sum()) for share, mean in zip(self.shares, means, strict=True)]
+        )
+        common = jnp.prod(size ** (1 / len(means)))
+        factors = jnp.where(size > 0, common / jnp.where(size > 0, size, 1), 0)
+        means = [mean * factor for mean, factor in zip(means, factors, strict=True)]
+        variances = [jnp.zeros_like(mean) for mean in means]
+        start = Draft(means, variances, self._rate(means, variances), one, one * self.energy)
+        swept: Draft = lax.fori_loop(0, FIRST_SWEEPS, self._turn, start)
+        return swept
+
+    def promising(self, draft: Draft) -> Array:
+        """Whether it may be worth its place: by what it explains alone, at least `HOPE` of what it costs.
+
+        What the outlier model gains besides is known only after the whole fit.
+        """
+        less_noise = self.count * jnp.log(self.energy / jnp.maximum(draft.left, LEAST_FACTOR * self.energy))
+        explained = jnp.maximum(self.energy - draft.left, less_noise) / 2
+        return explained > -HOPE * self._newcomer(draft).evidence
+
+    def finished(self, draft: Draft) -> Newcomer:
+        """The newcomer after all sweeps."""
+        swept: Draft = lax.fori_loop(FIRST_SWEEPS, SWEEPS, self._turn, draft)
+        return self._newcomer(swept)
+
+    def _turn(self, _: int, draft: Draft) -> Draft:
+        means, variances = list(draft.means), list(draft.variances)
+        precision = self.shape / draft.rate
+        gram_sum = over_time(self.weights, means[0] ** 2 + variances[0])
+        projection_sum = over_time(self.weighted, means[0])
+        for axis in range(1, self.weights.ndim):
+            gram = over_other_modes(gram_sum, squares(means, variances)[1:], axis - 1)
+            projection = over_other_modes(projection_sum, means[1:], axis - 1)
+            means[axis], variances[axis] = self._solve(axis, gram, projection, precision, draft.factor)
+        gram = over_modes(self.weights, squares(means, variances)[1:])
+        projection = over_modes(self.weighted, means[1:])
+        means[0], variances[0] = self._solve(0, gram, projection, precision, draft.factor)
+        left = self.energy - 2 * projection @ means[0] + gram @ (means[0] ** 2 + variances[0])
+        factor = jnp.clip(left / jnp.maximum(self.count, 1), LEAST_FACTOR, 1)
+        return Draft(means, variances, self._rate(means, variances), factor, left)
+
+    def _solve(self, axis: int, gram: Array, projection: Array, precision: Array, factor: Array) -> tuple[Array, Array]:
+        used = self.shares[axis] > 0
+        per_share = jnp.where(used, 1 / jnp.where(used, self.shares[axis] * factor, 1), 0)
         spread = jnp.where(used, 1 / (precision + gram * per_share), 0)
         return spread * projection * per_share, spread
 
-    def rate_of(means: Columns, variances: Columns) -> Array:
-        energy = [share @ square for share, square in zip(shares, squares(means, variances), strict=True)]
-        return prior + jnp.stack(energy).sum() / 2
+    def _rate(self, means: Columns, variances: Columns) -> Array:
+        energy = [share @ square for share, square in zip(self.shares, squares(means, variances), strict=True)]
+        return self.prior + jnp.stack(energy).sum() / 2
 
-    def turn(_: int, carry: tuple[Columns, Columns, Array, Array]) -> tuple[Columns, Columns, Array, Array]:
-        means, variances, rate, factor = list(carry[0]), list(carry[1]), carry[2], carry[3]
-        gram_sum = over_time(weights, means[0] ** 2 + variances[0])
-        projection_sum = over_time(weighted, means[0])
-        for axis in range(1, weights.ndim):
-            gram = over_other_modes(gram_sum, squares(means, variances)[1:], axis - 1)
-            projection = over_other_modes(projection_sum, means[1:], axis - 1)
-            means[axis], variances[axis] = solve(axis, gram, projection, shape / rate, factor)
-        gram, projection = over_modes(weights, squares(means, variances)[1:]), over_modes(weighted, means[1:])
-        means[0], variances[0] = solve(0, gram, projection, shape / rate, factor)
-        left = energy - 2 * projection @ means[0] + gram @ (means[0] ** 2 + variances[0])
-        factor = jnp.clip(left / jnp.maximum(count, 1), LEAST_FACTOR, 1)
-        return means, variances, rate_of(means, variances), factor
-
-    # Least squares for the temporal row, then the same typical size on every axis: that is where the prior wants it.
-    variances = [jnp.zeros_like(mean) for mean in means]
-    nearly_nothing = jnp.asarray(float(np.finfo(weights.dtype).tiny), weights.dtype)
-    one = jnp.ones((), weights.dtype)
-    gram, projection = over_modes(weights, [mean**2 for mean in means[1:]]), over_modes(weighted, means[1:])
-    means[0], _ = solve(0, gram, projection, nearly_nothing, one)
-    size = jnp.stack(
-        [jnp.sqrt(share @ mean**2 / count) for share, mean, count in zip(shares, means, counts, strict=True)]
-    )
-    common = jnp.prod(size ** (1 / len(means)))
-    means = [
-        mean * factor
-        for mean, factor in zip(means, jnp.where(size > 0, common / jnp.where(size > 0, size, 1), 0), strict=True)
-    ]
-    start = (means, variances, rate_of(means, variances), one)
-    means, variances, rate, _ = lax.fori_loop(0, SWEEPS, turn, start)
-    evidence = -gamma_gap(shape, rate, prior, prior)
-    for share, mean, spread in zip(shares, means, variances, strict=True):
-        log_spread = jnp.log(jnp.where(spread > 0, spread, 1))
-        terms = expected_log(shape, rate) + 1 + log_spread - shape / rate * (mean**2 + spread)
-        evidence += (share * terms).sum() / 2
-    return Newcomer(means, variances, shape, rate, evidence)
+    def _newcomer(self, draft: Draft) -> Newcomer:
+        shape, rate = self.shape, draft.rate
+        evidence = -gamma_gap(shape, rate, self.prior, self.prior)
+        for share, mean, spread in zip(self.shares, draft.means, draft.variances, strict=True):
+            log_spread = jnp.log(jnp.where(spread > 0, spread, 1))
+            terms = expected_log(shape, rate) + 1 + log_spread - shape / rate * (mean**2 + spread)
+            evidence += (share * terms).sum() / 2
+        return Newcomer(draft.means, draft.variances, shape, rate, evidence)
 
 
 def born(factors: Factors, newcomer: Newcomer) -> Factors:

@@ -43,25 +43,24 @@ def update_precision(factors: Factors, row_share: Array, prior: float) -> Factor
     return replace(factors, precision_shape=jnp.broadcast_to(shape, rate.shape), precision_rate=rate)
 
 
-def rows_evidence(mean: Array, covariance: Array, share: Array, factors: Factors) -> Array:
-    """Σ_i p_i (E ln p(a_i | λ) + entropy of q(a_i)) over the rows of one axis, living components."""
+def evidence(factors: Factors, row_share: Array, prior: float) -> Array:
+    """What the low-rank part adds to the bound besides the likelihood: −KL(q(λ) ‖ p(λ)), and for every row of every
+    axis p_i (E ln p(a_i | λ) + entropy of q(a_i)); living components only.
+
+    All rows at once: two batches of LAPACK at a time can wait for each other for ever where threads are few.
+    """
     alive = factors.alive
+    gaps = gamma_gap(factors.precision_shape, factors.precision_rate, prior, prior)
+    share = jnp.concatenate(axis_shares(factors, row_share))
+    mean, covariance = jnp.concatenate(all_means(factors)), jnp.concatenate(all_covariances(factors))
     keep = alive[:, None] & alive[None, :] & (share > 0)[:, None, None]
-    eye = jnp.eye(alive.shape[0], dtype=mean.dtype)
-    log_determinants = log_determinant(jnp.where(keep, covariance, eye))
+    entropies = log_determinant(jnp.where(keep, covariance, jnp.eye(alive.shape[0], dtype=mean.dtype)))
     squares = mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)
     log_precision = expected_log(factors.precision_shape, factors.precision_rate)
     per_component = jnp.where(alive, log_precision + 1 - factors.precision * squares, 0)
-    total: Array = (share * (per_component.sum(axis=-1) + log_determinants)).sum() / 2
+    rows = (share * (per_component.sum(axis=-1) + entropies)).sum() / 2
+    total: Array = rows - jnp.where(alive, gaps, 0).sum()
     return total
-
-
-def evidence(factors: Factors, row_share: Array, prior: float) -> Array:
-    """What the low-rank part adds to the bound besides the likelihood: its rows, and −KL(q(λ) ‖ p(λ))."""
-    gaps = gamma_gap(factors.precision_shape, factors.precision_rate, prior, prior)
-    total = -jnp.where(factors.alive, gaps, 0).sum()
-    rows = zip(all_means(factors), all_covariances(factors), axis_shares(factors, row_share), strict=True)
-    return total + sum(rows_evidence(mean, covariance, share, factors) for mean, covariance, share in rows)
 
 
 def sizes(factors: Factors) -> Array:
@@ -95,8 +94,11 @@ def death(
     change = share * (2 * residual + share) - spread
     gain = own[0] - own[1] - (weights * change).sum() / 2
     dies = factors.alive.any() & (gain > 0)
-    then = (smaller, residual + share, jnp.maximum(variance - spread, 0))
-    kept, residual, variance = choose(dies, then, (factors, residual, variance))
+    kept, residual, variance = lax.cond(
+        dies,
+        lambda: (smaller, residual + share, jnp.maximum(variance - spread, 0)),
+        lambda: (factors, residual, variance),
+    )
     return kept, residual, variance, dies
 
 

@@ -7,6 +7,7 @@ unknowns until the newest slice stands still, let superfluous components die and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import jax
@@ -17,9 +18,9 @@ from jax.tree_util import register_dataclass, register_pytree_node
 
 from undertow.model import level as levels
 from undertow.model import predict, rank
-from undertow.model.birth import born, rank_one
+from undertow.model.birth import Birth, born
 from undertow.model.config import Config
-from undertow.model.factors import single_row, sweep
+from undertow.model.factors import single_row, sweep, with_row
 from undertow.model.noise import noise_floor
 from undertow.model.outliers import contaminated, gaussian_gamma
 from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Window, over_slice
@@ -36,6 +37,11 @@ register_pytree_node(Config, Config.split, Config.join)
 OUTLIER_MODELS = {"contaminated": contaminated, "gaussian_gamma": gaussian_gamma}
 COOLING = 0.05
 """Noise variance that falls by more than this share per sweep is still being found."""
+PATIENCE = 6
+"""Sweeps per round once the window is full and nothing has changed: what still moves then moves slowly, and goes on
+with the next slice. Births need not wait for it."""
+LARGEST = 1e9
+"""Values beyond this many units cannot be squared and weighed safely in float32; they are outliers anyway."""
 MOST_ROUNDS = 8
 """Rounds of sweeping, deaths and births per slice."""
 MOST_BIRTHS = 4
@@ -122,14 +128,18 @@ def init_core(config: Config, shape: tuple[int, ...]) -> Core:
         precision_rate=jnp.ones(size, dtype),
     )
     outliers = OUTLIER_MODELS[config.outliers].init(config, shape, dtype)
-    return Core(window, factors, outliers, levels.init(length, shape, dtype) if config.level else None)
+    core = Core(window, factors, outliers, levels.init(length, shape, dtype) if config.level else None)
+    separate: Core = jax.tree.map(lambda leaf: leaf.copy(), core)  # a step takes over each array's memory
+    return separate
 
 
-@jax.jit
+@partial(jax.jit, donate_argnums=0)
 def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Core, Report]:
-    """One slice: values (0 where unobserved) and mask in, the new state and the report out."""
+    """One slice: values and mask in, the new state and the report out. The old state's memory becomes the new one's."""
     model = OUTLIER_MODELS[config.outliers]
-    window = write(core.window, values, mask)
+    before = core
+    values, seen = usable(values, mask)
+    window = write(core.window, values, seen)
     slice_weights = window.slice_weights(config.forgetting)
     row_share = model.row_share(slice_weights)
     level = expected_level(core.level, window)
@@ -137,6 +147,7 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     if config.start == "svd":
         factors = svd_start(config, factors, window, row_share)
     surprised = model.surprised(outliers, window)
+    warm = (window.filled == config.window) & ~surprised & (config.start == "warm")
     zero = jnp.asarray(0, jnp.int32)
     newest = predict.low_rank(only_row(factors, window.newest))[0] + levels.mean_of(level, window.newest)
     start = Progress(
@@ -158,13 +169,16 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
 
     def one_round(progress: Progress) -> Progress:
         progress = replace(progress, moving=jnp.asarray(True), changed=jnp.asarray(False))
-        progress = lax.while_loop(
-            lambda progress: progress.moving & (progress.iterations < config.max_iterations), one_sweep, progress
+        most = jnp.where(
+            warm, jnp.minimum(progress.iterations + PATIENCE, config.max_iterations), config.max_iterations
         )
+        progress = lax.while_loop(lambda progress: progress.moving & (progress.iterations < most), one_sweep, progress)
         if config.start == "svd":
             return progress
         # Not at the very end: a newcomer must have been swept at least once.
-        due = ~progress.moving & (progress.rounds < MOST_ROUNDS) & (progress.iterations < config.max_iterations)
+        due = (
+            (warm | ~progress.moving) & (progress.rounds < MOST_ROUNDS) & (progress.iterations < config.max_iterations)
+        )
         moved: Progress = lax.cond(due, lambda: moves(config, window, progress), lambda: progress)
         return moved
 
@@ -175,10 +189,41 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     evidence = rank.evidence(core.factors, row_share, config.precision_prior)
     evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
     told = tell(config, core, window.newest, end.residual[window.newest], end.variance[window.newest])
-    flags = jnp.where(end.moving, Trouble.NOT_CONVERGED.value, 0)
+    unsettled = end.moving & (end.iterations >= config.max_iterations)
+    flags = jnp.where(unsettled, Trouble.NOT_CONVERGED.value, 0)
     flags |= jnp.where(end.failed > 0, Trouble.SINGULAR.value, 0)
     flags |= jnp.where(surprised & core.factors.alive.any(), Trouble.CHANGED.value, 0)
-    return core, replace(told, iterations=end.iterations, evidence=evidence, trouble=told.trouble | flags)
+    flags |= jnp.where((mask & ~seen).any(), Trouble.OUT_OF_RANGE.value, 0)
+    report = replace(told, iterations=end.iterations, evidence=evidence, trouble=told.trouble | flags)
+    return left_out(report.trouble & Trouble.NOT_FINITE.value != 0, core, before), report
+
+
+def usable(values: Array, mask: Array) -> tuple[Array, Array]:
+    """Values, 0 where there is nothing to compute with, and the mask of the others."""
+    seen = mask & (jnp.abs(values) <= LARGEST)
+    return jnp.where(seen, values, 0), seen
+
+
+def left_out(condition: Array, core: Core, before: Core) -> Core:
+    """Where the condition holds: the state before, its window one empty slice further. Probabilities start anew:
+    keeping the old ones for that case would cost as much memory as the window."""
+    window, outliers = core.window, core.outliers
+    slot = window.newest
+    window = replace(
+        window,
+        values=window.values.at[slot].set(jnp.where(condition, 0, window.values[slot])),
+        mask=window.mask.at[slot].set(~condition & window.mask[slot]),
+    )
+    rows = before.factors.row_means[0], before.factors.row_covariances[0]
+    old = with_row(before.factors, slot, jnp.zeros_like(rows[0]), jnp.zeros_like(rows[1]))
+    if isinstance(outliers, Contaminated):
+        assert isinstance(before.outliers, Contaminated)
+        kept: Contaminated | GaussianGamma = replace(before.outliers, probability=jnp.zeros_like(outliers.probability))
+    else:
+        assert isinstance(before.outliers, GaussianGamma)
+        kept = replace(before.outliers, sparse=jnp.zeros_like(outliers.sparse))
+    factors, outliers, level = rank.choose(condition, (old, kept, before.level), (core.factors, outliers, core.level))
+    return Core(window, factors, outliers, level)
 
 
 def swept(config: Config, window: Window, progress: Progress) -> Progress:
@@ -220,8 +265,9 @@ def moves(config: Config, window: Window, progress: Progress) -> Progress:
     prior = config.precision_prior
     slice_weights = window.slice_weights(config.forgetting)
     row_share = contaminated.row_share(slice_weights)
-    assert isinstance(progress.outliers, Contaminated)
-    weights, _ = contaminated.weights_and_targets(progress.outliers, window, slice_weights)
+    before = progress.outliers
+    assert isinstance(before, Contaminated)
+    weights, _ = contaminated.weights_and_targets(before, window, slice_weights)
     count = slice_weights @ over_slice(window.mask.astype(weights.dtype))
 
     def bound(outliers: Contaminated, residual: Array, variance: Array) -> Array:
@@ -234,29 +280,45 @@ def moves(config: Config, window: Window, progress: Progress) -> Progress:
     def one_birth(carry: Brood) -> tuple[Brood, Array]:
         weights = contaminated.birth_weights(carry.outliers, window, slice_weights)
         energy = (weights * (carry.residual**2 + carry.variance)).sum()
-        newcomer = rank_one(weights, carry.residual, energy, count, row_share, prior)
-        share = newcomer.low_rank()
-        residual, variance = carry.residual - share, carry.variance + jnp.maximum(newcomer.square() - share**2, 0)
-        outliers = contaminated.update(config, carry.outliers, window, slice_weights, residual, variance)
-        evidence = bound(outliers, residual, variance) + newcomer.evidence
-        margin = 10 * float(np.finfo(evidence.dtype).eps) * jnp.abs(evidence)  # what single precision cannot tell
-        gains = (evidence > carry.evidence + margin) & ~carry.factors.alive.all()
-        grown = Brood(born(carry.factors, newcomer), outliers, residual, variance, evidence - newcomer.evidence)
-        return rank.choose(gains, grown, carry), gains
+        fit = Birth(weights, carry.residual, energy, count, row_share, prior)
+
+        def judged() -> tuple[Brood, Array]:
+            newcomer = fit.finished(draft)
+            share = newcomer.low_rank()
+            residual, variance = carry.residual - share, carry.variance + jnp.maximum(newcomer.square() - share**2, 0)
+            outliers = contaminated.update(config, carry.outliers, window, slice_weights, residual, variance)
+            evidence = bound(outliers, residual, variance)
+            margin = 10 * float(np.finfo(evidence.dtype).eps) * jnp.abs(evidence)  # what single precision cannot tell
+            gains = evidence + newcomer.evidence > carry.evidence + margin
+            grown = Brood(born(carry.factors, newcomer), outliers, residual, variance, evidence)
+            return rank.choose(gains, grown, carry), gains
+
+        draft = fit.draft()
+        result: tuple[Brood, Array] = lax.cond(fit.promising(draft), judged, lambda: (carry, jnp.asarray(False)))
+        return result
 
     carry = (progress.factors, progress.residual, progress.variance)
     (factors, residual, variance), deaths = repeat(one_death, carry, config.max_rank)
-    # Updated first, so that what the outlier model gains by itself is not put down to the newcomer.
-    outliers = contaminated.update(config, progress.outliers, window, slice_weights, residual, variance)
-    brood = Brood(factors, outliers, residual, variance, bound(outliers, residual, variance))
-    brood, births = repeat(one_birth, brood, MOST_BIRTHS)
+    most = jnp.minimum(MOST_BIRTHS, config.max_rank - factors.alive.sum())
+
+    def with_births() -> tuple[Factors, Contaminated, Array, Array, Array]:
+        # Updated first, so that what the outlier model gains by itself is not put down to the newcomer.
+        outliers = contaminated.update(config, before, window, slice_weights, residual, variance)
+        brood = Brood(factors, outliers, residual, variance, bound(outliers, residual, variance))
+        brood, births = repeat(one_birth, brood, most)
+        return brood.factors, brood.outliers, brood.residual, brood.variance, births
+
+    def as_they_are() -> tuple[Factors, Contaminated, Array, Array, Array]:
+        return factors, before, residual, variance, jnp.zeros_like(deaths)
+
+    factors, outliers, residual, variance, births = lax.cond(most > 0, with_births, as_they_are)
     changed = deaths + births > 0
     return replace(
         progress,
-        factors=brood.factors,
-        outliers=brood.outliers,
-        residual=brood.residual,
-        variance=brood.variance,
+        factors=factors,
+        outliers=outliers,
+        residual=residual,
+        variance=variance,
         rounds=progress.rounds + changed,
         changed=changed,
     )
@@ -275,6 +337,7 @@ def smooth(core: Core, lag: Array, config: Config) -> Report:
 def project(core: Core, values: Array, mask: Array, config: Config) -> Report:
     """The report of a slice met with factors and level held fixed: nothing is learned from it."""
     model = OUTLIER_MODELS[config.outliers]
+    values, mask = usable(values, mask)
     slot = jnp.asarray(0, jnp.int32)
     window = Window(values[None], mask[None], newest=slot, filled=jnp.asarray(1, jnp.int32))
     level = None if core.level is None else levels.coming(core.level, core.window)
@@ -345,7 +408,7 @@ def only_row(factors: Factors, slot: Array) -> Factors:
     return replace(one, row_covariances=factors.row_covariances[slot][None])
 
 
-def repeat(move: Callable[[Carry], tuple[Carry, Array]], start: Carry, most: int) -> tuple[Carry, Array]:
+def repeat(move: Callable[[Carry], tuple[Carry, Array]], start: Carry, most: int | Array) -> tuple[Carry, Array]:
     """Repeat a move until it is refused, `most` times at most. Returns how often it was made."""
 
     def again(carry: tuple[Carry, Array, Array]) -> tuple[Carry, Array, Array]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.scipy.linalg import solve_triangular
 
 SMALL = 16
-"""Up to this size all matrices are eliminated together, one column after another: libraries take them one by one."""
+"""Up to this size all matrices are eliminated together on a CPU, column by column: LAPACK takes them one by one."""
+
+
+def together(size: int) -> bool:
+    """Whether matrices of this size are eliminated together. GPUs have kernels of their own for many small ones."""
+    return size <= SMALL and jax.default_backend() == "cpu"
 
 
 def pack(matrices: Array) -> Array:
@@ -39,7 +45,7 @@ def inverse(matrices: Array) -> tuple[Array, Array]:
 
     Small ones by Gauss–Jordan elimination, larger ones through their Cholesky factors. Diagonals should be about 1.
     """
-    if matrices.shape[-1] <= SMALL:
+    if together(matrices.shape[-1]):
         result, pivots = _eliminated(matrices)
         result = (result + jnp.swapaxes(result, -1, -2)) / 2
         return result, (pivots > 0).all(axis=-1) & jnp.isfinite(result).all(axis=(-2, -1))
@@ -52,12 +58,13 @@ def inverse(matrices: Array) -> tuple[Array, Array]:
 
 def log_determinant(matrices: Array) -> Array:
     """ln |det| of symmetric matrices (rows, R, R) → (rows,)."""
-    if matrices.shape[-1] <= SMALL:
-        scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
-        _, pivots = _eliminated(matrices * scale[:, :, None] * scale[:, None, :])
-        return jnp.log(jnp.abs(pivots)).sum(axis=-1) - 2 * jnp.log(scale).sum(axis=-1)
-    logarithms: Array = jnp.linalg.slogdet(matrices)[1]
-    return logarithms
+    scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
+    scaled = matrices * scale[:, :, None] * scale[:, None, :]
+    if together(matrices.shape[-1]):
+        logarithms = jnp.log(jnp.abs(_eliminated(scaled)[1])).sum(axis=-1)
+    else:
+        logarithms = jnp.linalg.slogdet(scaled)[1]
+    return logarithms - 2 * jnp.log(scale).sum(axis=-1)
 
 
 def _eliminated(matrices: Array) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ Residuals in (r = y − x̄ and Var x), weights and targets out. Each `update_�
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -29,6 +30,8 @@ from undertow.model.rank import choose
 from undertow.model.state import Contaminated, Factors, Level, Window, along_time, over_slice
 
 ROW_TURNS = 8
+ROW_SETTLED = 0.01
+"""A slice is met once no probability in it moves by more than this."""
 SURPRISE = 9.0
 """φ of a slice, as it is met, beyond which something has changed: three times the usual noise."""
 NEVER = 1e-30
@@ -166,19 +169,37 @@ def fit_row(
     biggest, _ = plan(values.shape)
     share = jnp.ones(1, values.dtype)
 
-    def turn(_: int, carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
-        row, probability, scale = carry
+    def turn(carry: Fit) -> Fit:
+        row, probability, scale = carry.row, carry.probability, carry.scale
         weights = jnp.where(mask, precision(state) * trust(state, probability, scale), 0)
         row, unsolved = update_axes(row, weights, weights * values, share, [0], biggest)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
         square = (values - predict.low_rank(row)) ** 2 + predict.variance(row) + spread
         scale = slice_scales(state, mask, probability, square)
         probability = outlier_probability(state, mask, square, scale)
-        return row, probability, slice_scales(state, mask, probability, square)
+        scale = slice_scales(state, mask, probability, square)
+        moved = jnp.abs(probability - carry.probability).max() > ROW_SETTLED
+        return Fit(row, probability, scale, moved, carry.turns + 1)
 
-    start = (single_row(factors), jnp.zeros_like(values), first_scale(state, mask, values**2 + spread))
-    row, probability, scale = lax.fori_loop(0, ROW_TURNS, turn, start)
-    return row.row_means[0], row.row_covariances[0], probability[0], scale[0]
+    start = Fit(
+        single_row(factors),
+        jnp.zeros_like(values),
+        first_scale(state, mask, values**2 + spread),
+        jnp.asarray(True),
+        jnp.asarray(0, jnp.int32),
+    )
+    end = lax.while_loop(lambda fit: fit.moving & (fit.turns < ROW_TURNS), turn, start)
+    return end.row.row_means[0], end.row.row_covariances[0], end.probability[0], end.scale[0]
+
+
+class Fit(NamedTuple):
+    """A slice that is being met: its row, ρ and φ so far."""
+
+    row: Factors
+    probability: Array
+    scale: Array
+    moving: Array
+    turns: Array
 
 
 def first_scale(state: Contaminated, mask: Array, square: Array) -> Array:
@@ -229,12 +250,12 @@ def finish(
 ) -> Contaminated:
     """Once per slice, at the end: less noise and more outliers, if that fits better; how strongly noise is pooled."""
     state = quenched(config, state, window, slice_weights, residual, variance)
-    better: Contaminated = lax.cond(
+    pooled: Contaminated = lax.cond(
         config.noise_by_entry,
         lambda: update_pooling(state, window, slice_weights, residual**2 + variance),
         lambda: state,
     )
-    return better
+    return pooled
 
 
 def quenched(
@@ -264,11 +285,12 @@ def quenched(
         def bound(candidate: Contaminated) -> Array:
             return evidence(config, candidate, window, slice_weights, residual, variance)
 
-        return choose(bound(cold) > bound(state), cold, state)
+        better: Contaminated = choose(bound(cold) > bound(state), cold, state)
+        return better
 
     due = config.robust & (factor < TOO_WIDE) & (factor > 0)
-    better: Contaminated = lax.cond(due, colder, lambda: state)
-    return better
+    chosen: Contaminated = lax.cond(due, colder, lambda: state)
+    return chosen
 
 
 def outlier_probability(state: Contaminated, mask: Array, square: Array, scale: Array) -> Array:

@@ -1,0 +1,145 @@
+"""What a compiled step reports, told in units of the data. Nothing is fetched before it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.model.config import Config
+from undertow.model.step import Report
+from undertow.model.trouble import Trouble
+from undertow.slices import Slice
+from undertow.units import LOG_UNIT, Given, Scaling
+
+Floats = NDArray[np.float64]
+SETTINGS = ("level", "robust", "noise", "scale", "forgetting", "max_rank", "window")
+"""Settings that every result names."""
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """Every observed entry of a slice as the other half of it tells it, before anything is learned from it."""
+
+    mean: Any
+    """On the scale and in the unit of the model, as is all here."""
+    variance: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Telling:
+    """The report of one slice."""
+
+    config: Config
+    scaling: Scaling
+    report: Report
+    given: Given | None = None
+    """The slice itself, if it is at hand."""
+    foretold: Foretold | None = None
+    """What a model that is not robust tells outliers by."""
+
+    def low_rank(self) -> Floats:
+        """In units of the data."""
+        return self.scaling.unscaled(self._centre)
+
+    def std(self) -> Floats:
+        """Of a new observation."""
+        return self._deviation(self._fetched("low_rank_variance") + self._fetched("noise_variance"))
+
+    def low_rank_std(self) -> Floats:
+        """Of the low rank alone."""
+        return self._deviation(self._fetched("low_rank_variance"))
+
+    def outliers(self) -> Floats:
+        """In units of the data; what an outlier adds depends on where it stands if the scale is logarithmic."""
+        inside = self._outliers[0]
+        outliers = self.scaling.unscaled(inside)
+        if self.scaling.log:
+            base = self._centre if self.foretold is None else np.asarray(self.foretold.mean, np.float64)
+            outliers = self.scaling.unscaled(base + inside) - self.scaling.unscaled(base)
+        too_large = self._too_large
+        return outliers if too_large is None else np.where(too_large[1], too_large[0] - self.low_rank(), outliers)
+
+    def outlier_probability(self) -> Floats:
+        """Entries that were too large to compute with are outliers for certain."""
+        probability = self._outliers[1]
+        return probability if self._too_large is None else np.where(self._too_large[1], 1.0, probability)
+
+    def rank(self) -> int:
+        """Living components."""
+        return int(self._numbers["rank"])
+
+    def noise_std(self) -> float:
+        """On the logarithmic scale: as at the unit of the stream."""
+        noise = np.sqrt(np.float64(self._numbers["typical_noise"])) * self.scaling.unit
+        return _finite(noise * np.hypot(LOG_UNIT, 1) if self.scaling.log else noise)
+
+    def trouble(self) -> Trouble:
+        """As flags."""
+        return Trouble(int(self._numbers["trouble"]))
+
+    def settings(self) -> dict[str, Any]:
+        """By name."""
+        return {name: getattr(self.config, name) for name in SETTINGS}
+
+    def iterations(self) -> int:
+        """Sweeps."""
+        return int(self._numbers["iterations"])
+
+    def evidence(self) -> float:
+        """The bound."""
+        return _finite(self._numbers["evidence"])
+
+    @cached_property
+    def _numbers(self) -> dict[str, Any]:
+        """All numbers in one transfer."""
+        names = ("rank", "typical_noise", "iterations", "evidence", "trouble")
+        return dict(zip(names, jax.device_get([getattr(self.report, name) for name in names]), strict=True))
+
+    @cached_property
+    def _centre(self) -> Floats:
+        return self._fetched("low_rank")
+
+    def _fetched(self, name: str) -> Floats:
+        """An array of the report; where the arithmetic overflowed, the nearest numbers."""
+        array = np.asarray(getattr(self.report, name), np.float64)
+        return np.nan_to_num(array) if Trouble.NOT_FINITE in self.trouble() else array
+
+    @cached_property
+    def _outliers(self) -> tuple[Floats, Floats]:
+        """Outliers inside the model, and their probabilities."""
+        if self.foretold is None or self.given is None:
+            return self._fetched("outliers"), self._fetched("outlier_probability")
+        # For a model that learns from every entry alike: how far the entry lies from what the others foretold.
+        piece: Slice = self.given.piece
+        seen = piece.mask if self._too_large is None else piece.mask & ~self._too_large[1]
+        rate, ratio = self.config.outlier_rate, self.config.outlier_variance
+        values = np.where(seen, self.scaling.scaled(piece.values), 0).astype(np.float64)
+        surprise = values - self.foretold.mean
+        square = surprise**2 / self.foretold.variance
+        logit = np.log(rate / (1 - rate)) - np.log(ratio) / 2 + (1 - 1 / ratio) / 2 * square
+        probability: Floats = np.where(seen, 1 / (1 + np.exp(-np.clip(logit, -700, 700))), 0)
+        return probability * (1 - 1 / ratio) * surprise, probability
+
+    @cached_property
+    def _too_large(self) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+        """The data and which of them were left out for their size, if any."""
+        if self.given is None or Trouble.OUT_OF_RANGE not in self.trouble():
+            return None
+        return self.given.piece.values, self.scaling.too_large(self.given.piece)
+
+    def _deviation(self, variance: Floats) -> Floats:
+        """Half the 95 % interval over 1.96; on the linear scale simply the root."""
+        root = np.sqrt(variance)
+        if not self.scaling.log:
+            return self.scaling.unscaled(root)
+        upper, lower = (self.scaling.unscaled(self._centre + side * 1.96 * root) for side in (1, -1))
+        return (upper - lower) / (2 * 1.96)
+
+
+def _finite(value: Any) -> float:
+    return float(np.nan_to_num(np.float64(value)))

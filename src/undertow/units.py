@@ -1,0 +1,96 @@
+"""The unit and the scale of a stream: between the data as they come and what the model computes with.
+
+The unit is the median size of the first data that are not 0. Everything inside is in that unit, so the answer does not
+depend on the user's. On the logarithmic scale the model sees asinh(2 · data / unit).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from undertow.model.config import Config
+from undertow.model.step import LARGEST
+from undertow.slices import Slice
+
+LOG_UNIT = 0.5
+"""Where the logarithmic scale bends into a linear one, in units of the stream."""
+
+
+def first_unit(piece: Slice) -> float:
+    """The median size of the data that are not 0; 0 if there are none."""
+    sizes = np.abs(piece.values[piece.mask & (piece.values != 0)])
+    if not sizes.size:
+        return 0.0
+    largest = sizes.max().astype(np.float64)  # the median averages two values: they must not overflow
+    return float(np.median(sizes / largest) * largest)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """From the data of one stream to its model and back."""
+
+    unit: float
+    """0 until the first data that are not 0."""
+    log: bool
+    dtype: str
+
+    @classmethod
+    def of(cls, config: Config, unit: float) -> Scaling:
+        """That of a model."""
+        return cls(unit, config.scale == "log", config.dtype)
+
+    def scaled(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Data for the model. What is too large for it may become infinite: the compiled step leaves it out."""
+        with np.errstate(over="ignore"):
+            size = np.divide(values, self.unit or 1.0, dtype=np.float64)
+            if self.log:
+                size = np.where(np.abs(size) > LARGEST, np.inf, np.arcsinh(size / LOG_UNIT))
+            inside: NDArray[Any] = size.astype(self.dtype)
+            return inside
+
+    def unscaled(self, inside: Any) -> NDArray[np.float64]:
+        """What `scaled` did, undone; what does not fit float64 becomes its largest number."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.asarray(inside, np.float64)
+            if self.log:
+                values = LOG_UNIT * np.sinh(values)
+            return _finite(values * self.unit)
+
+    def too_large(self, piece: Slice) -> NDArray[np.bool_]:
+        """Observed entries that the compiled step leaves out."""
+        with np.errstate(over="ignore"):
+            size = np.abs(piece.values.astype(np.float64) / (self.unit or 1.0))
+        large: NDArray[np.bool_] = piece.mask & (size > LARGEST)
+        return large
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A slice on its way to one or more models; what several need is made once."""
+
+    piece: Slice
+    _made: dict[Scaling | None, Array] = field(default_factory=dict)
+
+    def values(self, scaling: Scaling) -> Array:
+        """The values as a model wants them, on the device. To be called in the scope of the model's precision."""
+        if scaling not in self._made:
+            self._made[scaling] = jax.device_put(scaling.scaled(self.piece.values))
+        return self._made[scaling]
+
+    def mask(self) -> Array:
+        """What was observed, on the device."""
+        if None not in self._made:
+            self._made[None] = jax.device_put(self.piece.mask)
+        return self._made[None]
+
+
+def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers only; most often there is nothing to do."""
+    finite: NDArray[np.float64] = values if np.isfinite(values).all() else np.nan_to_num(values)
+    return finite
