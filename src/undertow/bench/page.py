@@ -34,7 +34,8 @@ def write_page(record: Record, earlier: list[Record], out: Path) -> Path:
     """Write bench.html about a run; `earlier` are runs on the same device."""
     parts = [
         "<h2>Cases</h2><p class='lead'>One step of Undertow, warm. The last columns say how far it is from the plain "
-        f"matrix product of the same size.</p><section><div class='scroll'>{tables.cases(record)}</div></section>"
+        "matrix product of the same size.</p>"
+        f"<section class='wide'><div class='scroll'>{tables.cases(record)}</div></section>"
     ]
     with TemporaryDirectory() as folder:
         for case in record["cases"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,20 @@ def draw_trade(case: dict[str, Any], path: Path) -> None:
     figure, axes = canvas(5.8, 3.7)
     ours = {"label": "Undertow", "family": "ours", **case}
     shown = [method for method in (ours, *case["rivals"]) if method.get("error")]
-    for method in shown:
+    taken: list[tuple[float, float]] = []
+    for method in sorted(shown, key=lambda method: -float(method["error"])):
         own = method["family"] == "ours"
         place = method["seconds"] * 1e3, method["error"]
+        # Names of neighbours would run into each other: the lower one goes below its point.
+        crowded = any(abs(log10(place[0] / x)) < 1 and abs(log10(place[1] / y)) < 0.15 for x, y in taken)
+        taken.append(place)
         axes.scatter(
             *place, s=190 if own else 60, marker="*" if own else "o", color=_COLOURS[method["family"]], zorder=3
         )
         axes.annotate(
             method["label"],
             place,
-            xytext=(7, 5),
+            xytext=(7, -12 if crowded else 5),
             textcoords="offset points",
             fontsize=8.5,
             weight="bold" if own else "normal",

@@ -123,8 +123,13 @@ def _table(headings: tuple[str, ...], rows: list[Row], text: int = 1) -> str:
     head = "".join(f"<th{kind}>{escape(word)}</th>" for word, kind in zip(headings, kinds, strict=True))
     lines = [
         f'<tr class="{name}">'
-        + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(cells, kinds, strict=True))
+        + "".join(f"<td{kind}>{_unbroken(cell)}</td>" for cell, kind in zip(cells, kinds, strict=True))
         + "</tr>"
         for name, cells in rows
     ]
     return f"<table><tr>{head}</tr>{''.join(lines)}</table>"
+
+
+def _unbroken(cell: str) -> str:
+    """In one line: a name in two is hard to find."""
+    return escape(cell).replace(" ", "&nbsp;").replace("-", "&#8209;")
