@@ -19,7 +19,7 @@ class Axis:
     name   its key
     title  what it is, with its symbol
     at     the case at a size
-    sizes  where to measure; the second and last of them in a quick run too
+    sizes  where to measure; all but the last in a quick run
     work   operations at a size, by the formula, up to a constant
     bytes  memory at a size, by the formula, up to a constant
     """

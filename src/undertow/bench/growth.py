@@ -15,26 +15,28 @@ from undertow.experiments.reporter import Reporter
 
 _FEW, _MANY = 3, 9
 """Sweeps of the two kinds of steps whose difference is the time of a sweep."""
-_SLICES = 3
+_SLICES, _REPETITIONS = 3, 40
+_LIMIT = 3.0
+"""Seconds for one kind of step: small sizes are repeated more often, since they are easily disturbed."""
 
 Point = tuple[float, int | None]
 
 
-def grow(axes: list[Axis], repetitions: int, reporter: Reporter, quick: bool = False) -> list[dict[str, Any]]:
+def grow(axes: list[Axis], reporter: Reporter, quick: bool = False) -> list[dict[str, Any]]:
     """One record per axis: sizes, seconds per sweep, bytes, fitted slopes and those of the formula."""
     known: dict[str, Point] = {}
-    return [_along(axis, repetitions, reporter, known, quick) for axis in axes]
+    return [_along(axis, reporter, known, quick) for axis in axes]
 
 
-def _along(axis: Axis, repetitions: int, reporter: Reporter, known: dict[str, Point], quick: bool) -> dict[str, Any]:
+def _along(axis: Axis, reporter: Reporter, known: dict[str, Point], quick: bool) -> dict[str, Any]:
     sizes = axis.sizes[:-1] if quick else axis.sizes
     points = []
     for size in sizes:
         case = axis.at(size)
-        key = repr((case.shape, case.window, case.max_rank, case.observed))
+        key = repr((case.make, case.shape, case.window, case.max_rank, case.observed, dict(case.settings)))
         if key not in known:  # the axes cross at the base
             reporter.cell(f"growth with {axis.name} {size:g}", case.window)
-            known[key] = point(case, repetitions, reporter)
+            known[key] = point(case, reporter)
         points.append(known[key])
         reporter.done()
     seconds = [time for time, _ in points]
@@ -57,17 +59,19 @@ def _along(axis: Axis, repetitions: int, reporter: Reporter, known: dict[str, Po
     return record
 
 
-def point(case: Case, repetitions: int, reporter: Reporter) -> Point:
+def point(case: Case, reporter: Reporter) -> Point:
     """Seconds of a sweep and bytes of a step. Few sweeps are enough to fill the window: cost does not depend on fit."""
     stream = case.source(case, case.window + _SLICES, None)
     subject = case.make(case, stream).pinned(_FEW)
     warm_up(subject, case.window, reporter.tick)
-    return sweep_seconds(subject, stream, case.window, repetitions), subject.memory()
+    return sweep_seconds(subject, stream, case.window), subject.memory()
 
 
-def sweep_seconds(subject: Subject, stream: Stream, first: int, repetitions: int) -> float:
+def sweep_seconds(subject: Subject, stream: Stream, first: int) -> float:
     """Steps of many sweeps less steps of few, over the difference: what happens once in a step drops out."""
-    few, many = (measure(subject.pinned(count), stream, first, _SLICES, repetitions) for count in (_FEW, _MANY))
+    few, many = (
+        measure(subject.pinned(count), stream, first, _SLICES, _REPETITIONS, _LIMIT) for count in (_FEW, _MANY)
+    )
     more = (many.iterations or 1) - (few.iterations or 1)
     gain = many.seconds - few.seconds
     if more < 1 or gain <= 0:  # sweeps cannot be set, or the noise of the clock is larger

@@ -28,7 +28,7 @@ class Plan:
     axes         of growth; none for no growth
     quick        fewer slices and repetitions, no rival that takes seconds a slice
     slices       timed of every case
-    repetitions  of each
+    repetitions  of each, at most
     limit        seconds for one method on one case, after which nothing new is begun
     folder       of the data files
     """
@@ -37,8 +37,8 @@ class Plan:
     axes: Sequence[Axis] = ()
     quick: bool = False
     slices: int = 8
-    repetitions: int = 5
-    limit: float = 20.0
+    repetitions: int = 20
+    limit: float = 10.0
     folder: Folder = None
 
     def steps(self) -> int:
@@ -69,7 +69,7 @@ def run(plan: Plan, reporter: Reporter) -> Record:
         "quick": plan.quick,
         "cases": cases,
         "skipped": skipped,
-        "growth": grow(list(plan.axes), 3 if plan.quick else 5, reporter, plan.quick),
+        "growth": grow(list(plan.axes), reporter, plan.quick),
     }
 
 

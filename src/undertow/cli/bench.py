@@ -53,7 +53,7 @@ def bench(
     wanted = (not quick and not case) if growth is None else growth
     plan = Plan(cases, axes(gpu) if wanted else (), folder=data)
     if quick:
-        plan = replace(plan, quick=True, slices=4, repetitions=3, limit=4.0)
+        plan = replace(plan, quick=True, slices=4, limit=2.0)
     out.mkdir(parents=True, exist_ok=True)
     with Bars(console) as bars:
         record = run(plan, bars)
