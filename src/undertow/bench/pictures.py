@@ -19,12 +19,14 @@ def draw_trade(case: dict[str, Any], path: Path) -> None:
     figure, axes = canvas(5.8, 3.7)
     ours = {"label": "Undertow", "family": "ours", **case}
     shown = [method for method in (ours, *case["rivals"]) if method.get("error")]
+    errors = [method["error"] for method in shown]
+    span = log10(max(errors) / min(errors)) if errors else 0.0
     taken: list[tuple[float, float]] = []
     for method in sorted(shown, key=lambda method: -float(method["error"])):
         own = method["family"] == "ours"
         place = method["seconds"] * 1e3, method["error"]
         # Names of neighbours would run into each other: the lower one goes below its point.
-        crowded = any(abs(log10(place[0] / x)) < 1 and abs(log10(place[1] / y)) < 0.15 for x, y in taken)
+        crowded = any(abs(log10(place[0] / x)) < 1.5 and abs(log10(place[1] / y)) < 0.06 * span for x, y in taken)
         taken.append(place)
         axes.scatter(
             *place, s=190 if own else 60, marker="*" if own else "o", color=_COLOURS[method["family"]], zorder=3
@@ -32,13 +34,15 @@ def draw_trade(case: dict[str, Any], path: Path) -> None:
         axes.annotate(
             method["label"],
             place,
-            xytext=(7, -12 if crowded else 5),
+            xytext=(8, -12 if crowded else -3),
             textcoords="offset points",
             fontsize=8.5,
             weight="bold" if own else "normal",
         )
     axes.set(xscale="log", yscale="log")
     axes.margins(0.2, 0.18)
+    _plain_numbers(axes.xaxis, (1.0,))
+    _plain_numbers(axes.yaxis, (1.0, 2.0, 5.0))
     axes.set_xlabel("milliseconds per slice", fontsize=9)
     axes.set_ylabel("relative error", fontsize=9)
     save(figure, path)
@@ -112,3 +116,12 @@ def draw_trend(records: list[Record], path: Path) -> None:
     axes.set_ylabel("ms per step", fontsize=9.5)
     figure.autofmt_xdate(rotation=20)
     save(figure, path)
+
+
+def _plain_numbers(axis: Any, steps: tuple[float, ...]) -> None:
+    """Ticks at these multiples of powers of ten, written out."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

@@ -60,7 +60,7 @@ _CASES = (
         (144, 176),
         rank=15,
         observed=0.5,
-        settings=MappingProxyType({"level": True}),
+        settings=MappingProxyType({"level": True, "robust": False, "noise": "shared"}),
         rivals=rivals.ONLINE,
         source=airport_video,
         recorded=True,
