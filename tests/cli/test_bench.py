@@ -1,4 +1,7 @@
 import json
+import os
+import re
+from pathlib import Path
 
 import pytest
 
@@ -55,7 +58,17 @@ def test_runs_add_up_in_the_history(tmp_path, capsys, monkeypatch):
 
 def test_numpy_that_is_loaded_is_left_alone(monkeypatch):
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    import os
 
     one_thread_for_numpy(["bench"])
     assert "OPENBLAS_NUM_THREADS" not in os.environ
+
+
+def test_the_page_on_speed_names_options_that_exist():
+    from typer.main import get_command
+
+    from undertow.cli.app import app
+
+    page = (Path(__file__).parents[2] / "docs" / "speed.md").read_text()
+    known = {spelling for parameter in get_command(app).commands["bench"].params for spelling in parameter.opts}
+    assert set(re.findall(r"--[a-z][a-z-]*", page)) <= known
+    assert set(re.findall(r"--case ([a-z-]+)", page)) <= set(registry.CASES)
