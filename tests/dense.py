@@ -75,7 +75,8 @@ def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, de
             noise_shape=jnp.asarray(3.0),
             noise_rate=jnp.asarray(2.0),
         )
-    return config, Core(window, factors, outliers, levels.init(length, shape, jnp.dtype("float64")))
+    level = levels.init(length, shape, jnp.dtype("float64")) if config.level else None
+    return config, Core(window, factors, outliers, level)
 
 
 def entries(array):

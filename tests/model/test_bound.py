@@ -25,7 +25,7 @@ def coordinate_steps(model, config, shape):
             weights = core.window.slice_weights(config.forgetting)
             over = 1 if axis == 0 else 0
             seen, targets = model.weights_and_targets(core.outliers, core.window, weights)
-            factors, _ = update_axes(core.factors, seen, targets, model.row_share(weights), [axis], over)
+            factors, _ = update_axes(core.factors, seen, seen * targets, model.row_share(weights), [axis], over)
             return replace(core, factors=factors)
 
         return step
@@ -48,7 +48,7 @@ def coordinate_steps(model, config, shape):
             "π": lambda o, w, s, r, v: contaminated.update_rate(config, o, w, s),
             "κ": lambda o, w, s, r, v: contaminated.update_ratio(config, o, s, r**2 + v),
             "φ": lambda o, w, _, r, v: contaminated.update_slice_scale(o, w, r**2 + v),
-            "τ": lambda o, w, s, r, v: contaminated.update_noise(o, w, s, r**2 + v),
+            "τ": lambda o, w, s, r, v: contaminated.update_noise(config, o, w, s, r**2 + v),
             "α": lambda o, w, s, r, v: contaminated.update_pooling(o, w, s, r**2 + v),
         }
     else:

@@ -70,7 +70,7 @@ def test_probabilities_rate_ratio_and_scales(shape, size, length):
 
 @CASES
 def test_noise_of_entries(shape, size, length):
-    _, core, square, omega, s = setting(shape, size, length)
+    config, core, square, omega, s = setting(shape, size, length)
     counts, sums = np.zeros(shape), np.zeros(shape)
     for index in dense.entries(square):
         if core.window.mask[index]:
@@ -78,7 +78,7 @@ def test_noise_of_entries(shape, size, length):
             counts[index[1:]] += omega[index[0]]
             trust = (1 - rho) / s["slice_scale"][index[0]] + rho / s["ratio"]
             sums[index[1:]] += omega[index[0]] * trust * square[index]
-    new = contaminated.update_noise(core.outliers, core.window, omega, square)
+    new = contaminated.update_noise(config, core.outliers, core.window, omega, square)
     np.testing.assert_allclose(new.noise_shape, s["pool_shape"] + counts / 2, rtol=1e-10)
     np.testing.assert_allclose(new.noise_rate, new.pool_rate + sums / 2, rtol=1e-10)
 

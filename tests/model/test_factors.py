@@ -23,7 +23,7 @@ def test_each_axis_is_updated_as_the_definition_says(shape, size, length):
         expected = dense.updated_rows(core.factors, weights, targets, share if axis == 0 else np.ones(99), axis)
         for over in set(range(len(shape) + 1)) - {axis}:
             updated, failed = update_axes(
-                core.factors, jnp.asarray(weights), jnp.asarray(targets), jnp.asarray(share), [axis], over
+                core.factors, jnp.asarray(weights), jnp.asarray(weights * targets), jnp.asarray(share), [axis], over
             )
             np.testing.assert_allclose(dense.means_of(updated)[axis], expected[0], rtol=1e-10, atol=1e-12)
             np.testing.assert_allclose(dense.covariances_of(updated)[axis], expected[1], rtol=1e-10, atol=1e-12)
@@ -41,7 +41,7 @@ def test_a_sweep_updates_the_biggest_mode_then_the_others_then_time(shape, size,
     expected = core.factors
     for axis in order:
         over = next(other for other in range(len(shape) + 1) if other != axis)
-        expected, _ = update_axes(expected, weights, targets, share, [axis], over)
+        expected, _ = update_axes(expected, weights, weights * targets, share, [axis], over)
     for one, other in zip(dense.means_of(swept), dense.means_of(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 

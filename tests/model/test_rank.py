@@ -11,7 +11,7 @@ from bounds import bound
 from undertow.model import predict, rank
 from undertow.model.birth import born, leading_directions, rank_one
 from undertow.model.outliers import contaminated
-from undertow.model.step import moves
+from undertow.model.step import Progress, moves
 
 pytestmark = pytest.mark.usefixtures("double")
 CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
@@ -78,12 +78,32 @@ def test_a_newcomer_adds_what_it_says_and_finds_what_is_there(shape, length):
     assert np.linalg.norm(found - signal) < 0.2 * np.linalg.norm(signal)
 
 
+def progress(core):
+    """As after a sweep that settled."""
+    residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
+    zero = jnp.asarray(0, jnp.int32)
+    return Progress(
+        factors=core.factors,
+        outliers=core.outliers,
+        level=None,
+        residual=residual,
+        variance=variance,
+        newest=core.window.values[core.window.newest],
+        moving=jnp.asarray(False),
+        iterations=zero,
+        rounds=zero,
+        changed=jnp.asarray(False),
+        failed=zero,
+    )
+
+
 def test_moves_bear_what_is_there_and_nothing_else():
     """Births are judged by the whole bound, after the outlier model has seen the new residuals."""
     config, core, signal = planted((8, 7), 4)
-    factors, outliers, changed = moves(config, core.window, core.factors, core.outliers, core.level)
-    assert bool(changed)
-    grown = replace(core, factors=factors, outliers=outliers)
+    after = moves(config, core.window, progress(core))
+    assert bool(after.changed)
+    factors = after.factors
+    grown = replace(core, factors=factors, outliers=after.outliers)
     assert bound(contaminated, config, grown) > bound(contaminated, config, core)
     assert np.linalg.norm(np.asarray(predict.low_rank(factors)) - signal) < 0.2 * np.linalg.norm(signal)
     noise = np.random.default_rng(0).normal(size=core.window.values.shape) * np.asarray(core.window.mask)
@@ -92,9 +112,9 @@ def test_moves_bear_what_is_there_and_nothing_else():
     for _ in range(5):
         omega = window.slice_weights(config.forgetting)
         settled = contaminated.update(config, settled, window, omega, window.values, jnp.zeros_like(window.values))
-    factors, _, changed = moves(config, window, core.factors, settled, core.level)
-    assert not changed
-    assert not factors.alive.any()
+    after = moves(config, window, progress(replace(core, window=window, outliers=settled)))
+    assert not after.changed
+    assert not after.factors.alive.any()
 
 
 def test_a_full_house_takes_no_newcomer():
@@ -103,8 +123,8 @@ def test_a_full_house_takes_no_newcomer():
     spread = tuple(covariance + 1e-3 * jnp.eye(3) for covariance in core.factors.covariances)
     full = replace(full, covariances=spread, row_covariances=core.factors.row_covariances + 1e-3 * jnp.eye(3))
     full = replace(full, row_means=core.factors.row_means + jnp.asarray([3.0, 2.0, 1.0]))
-    factors, _, _ = moves(config, core.window, full, core.outliers, core.level)
-    assert int(factors.alive.sum()) <= 3
+    after = moves(config, core.window, progress(replace(core, factors=full)))
+    assert int(after.factors.alive.sum()) <= 3
 
 
 @CASES
@@ -118,7 +138,7 @@ def test_a_death_gains_what_it_says(shape, size, length):
     smaller = rank.without(core.factors, jnp.argmin(jnp.where(core.factors.alive, rank.sizes(core.factors), jnp.inf)))
     change = bound(contaminated, config, replace(core, factors=smaller)) - bound(contaminated, config, core)
     after, residual_after, variance_after, dies = rank.death(
-        core.factors, residual, variance, weights, targets, omega, config.precision_prior
+        core.factors, residual, variance, weights, omega, config.precision_prior
     )
     assert bool(dies) == bool(change > 0)
     assert int(after.alive.sum()) == int(core.factors.alive.sum()) - int(dies)

@@ -4,7 +4,7 @@ The newcomer's posterior is independent of the other components', so only one co
 in E r² is known exactly. While it is fitted, all noise variances may shrink by one factor ψ ≤ 1: with the noise as it
 was, structure that is still taken for noise would shrink its own estimate. Whether it is let in is decided by the whole
 bound, after the outlier model has looked at the new residuals (step.py).
-Cost: some forty passes over the window, no matrix larger than a column.
+Cost: some fifty passes over the window, no matrix larger than a column.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from undertow.model.factors import all_covariances, all_means, collect, contract, plan, with_axis
+from undertow.model import predict
+from undertow.model.factors import all_covariances, all_means, with_axis
 from undertow.model.noise import expected_log, gamma_gap
 from undertow.model.state import Factors
 
@@ -62,16 +63,23 @@ def unit(vector: Array) -> Array:
     return vector / jnp.where(size > 0, size, 1)
 
 
-def statistics(weights: Array, weighted: Array, means: Columns, variances: Columns, axis: int) -> tuple[Array, Array]:
-    """Σ w Π E a² and Σ w r Π ā over all axes but one, for each row of that axis."""
-    biggest, second = plan(weights.shape)
-    over = second if axis == biggest else biggest
-    left = [place for place in range(weights.ndim) if place != over]
-    squares = [(mean**2 + spread)[:, None] for mean, spread in zip(means, variances, strict=True)]
-    columns = [mean[:, None] for mean in means]
-    gram = collect(contract(weights, squares[over], over), left, squares, axis)
-    projection = collect(contract(weighted, columns[over], over), left, columns, axis)
-    return gram[:, 0], projection[:, 0]
+def over_time(tensor: Array, column: Array) -> Array:
+    """Σ_t column_t tensor_t: (W, I_1, …, I_N) → (I_1, …, I_N)."""
+    return jnp.tensordot(column, tensor, axes=1, precision=lax.Precision.HIGHEST)
+
+
+def over_modes(tensor: Array, columns: Columns) -> Array:
+    """Σ over all modes of the tensor times a column each: (W, I_1, …, I_N) → (W,)."""
+    flat = predict.outer_product(columns).reshape(-1)
+    return jnp.matmul(tensor.reshape(tensor.shape[0], -1), flat, precision=lax.Precision.HIGHEST)
+
+
+def over_other_modes(slice_sum: Array, columns: Columns, mode: int) -> Array:
+    """Σ over all modes but one of (I_1, …, I_N) times a column each: (I_mode,)."""
+    for other in reversed(range(slice_sum.ndim)):
+        if other != mode:
+            slice_sum = jnp.tensordot(slice_sum, columns[other], axes=((other,), (0,)), precision=lax.Precision.HIGHEST)
+    return slice_sum
 
 
 class Newcomer(NamedTuple):
@@ -86,19 +94,12 @@ class Newcomer(NamedTuple):
 
     def low_rank(self) -> Array:
         """x̄ of the newcomer alone (W, I_1, …, I_N)."""
-        return outer_product(self.means)
+        return predict.outer_product(self.means)
 
     def square(self) -> Array:
         """E x² of the newcomer alone (W, I_1, …, I_N)."""
-        return outer_product([mean**2 + spread for mean, spread in zip(self.means, self.variances, strict=True)])
-
-
-def outer_product(columns: Columns) -> Array:
-    """Π over axes of one column each (W, I_1, …, I_N)."""
-    product = columns[0]
-    for column in columns[1:]:
-        product = product[..., None] * column
-    return product
+        squares = [mean**2 + spread for mean, spread in zip(self.means, self.variances, strict=True)]
+        return predict.outer_product(squares)
 
 
 def rank_one(weights: Array, residual: Array, energy: Array, count: Array, row_share: Array, prior: float) -> Newcomer:
@@ -109,35 +110,39 @@ def rank_one(weights: Array, residual: Array, energy: Array, count: Array, row_s
     counts = [share.sum() for share in shares]
     shape = prior + jnp.stack(counts).sum() / 2
 
-    def solve(axis: int, means: Columns, variances: Columns, precision: Array, factor: Array) -> tuple[Array, Array]:
-        gram, projection = statistics(weights, weighted, means, variances, axis)
+    def squares(means: Columns, variances: Columns) -> Columns:
+        return [mean**2 + spread for mean, spread in zip(means, variances, strict=True)]
+
+    def solve(axis: int, gram: Array, projection: Array, precision: Array, factor: Array) -> tuple[Array, Array]:
         used = shares[axis] > 0
         per_share = jnp.where(used, 1 / jnp.where(used, shares[axis] * factor, 1), 0)
         spread = jnp.where(used, 1 / (precision + gram * per_share), 0)
         return spread * projection * per_share, spread
 
     def rate_of(means: Columns, variances: Columns) -> Array:
-        energy = [share @ (mean**2 + spread) for share, mean, spread in zip(shares, means, variances, strict=True)]
+        energy = [share @ square for share, square in zip(shares, squares(means, variances), strict=True)]
         return prior + jnp.stack(energy).sum() / 2
-
-    def energy_left(means: Columns, variances: Columns) -> Array:
-        gram, projection = statistics(weights, weighted, means, variances, 0)
-        return energy - 2 * projection @ means[0] + gram @ (means[0] ** 2 + variances[0])
-
-    def factor_of(left: Array) -> Array:
-        return jnp.clip(left / jnp.maximum(count, 1), LEAST_FACTOR, 1)
 
     def turn(_: int, carry: tuple[Columns, Columns, Array, Array]) -> tuple[Columns, Columns, Array, Array]:
         means, variances, rate, factor = list(carry[0]), list(carry[1]), carry[2], carry[3]
-        for axis in [*range(1, weights.ndim), 0]:
-            means[axis], variances[axis] = solve(axis, means, variances, shape / rate, factor)
-        return means, variances, rate_of(means, variances), factor_of(energy_left(means, variances))
+        gram_sum = over_time(weights, means[0] ** 2 + variances[0])
+        projection_sum = over_time(weighted, means[0])
+        for axis in range(1, weights.ndim):
+            gram = over_other_modes(gram_sum, squares(means, variances)[1:], axis - 1)
+            projection = over_other_modes(projection_sum, means[1:], axis - 1)
+            means[axis], variances[axis] = solve(axis, gram, projection, shape / rate, factor)
+        gram, projection = over_modes(weights, squares(means, variances)[1:]), over_modes(weighted, means[1:])
+        means[0], variances[0] = solve(0, gram, projection, shape / rate, factor)
+        left = energy - 2 * projection @ means[0] + gram @ (means[0] ** 2 + variances[0])
+        factor = jnp.clip(left / jnp.maximum(count, 1), LEAST_FACTOR, 1)
+        return means, variances, rate_of(means, variances), factor
 
     # Least squares for the temporal row, then the same typical size on every axis: that is where the prior wants it.
     variances = [jnp.zeros_like(mean) for mean in means]
     nearly_nothing = jnp.asarray(float(np.finfo(weights.dtype).tiny), weights.dtype)
     one = jnp.ones((), weights.dtype)
-    means[0], _ = solve(0, means, variances, nearly_nothing, one)
+    gram, projection = over_modes(weights, [mean**2 for mean in means[1:]]), over_modes(weighted, means[1:])
+    means[0], _ = solve(0, gram, projection, nearly_nothing, one)
     size = jnp.stack(
         [jnp.sqrt(share @ mean**2 / count) for share, mean, count in zip(shares, means, counts, strict=True)]
     )

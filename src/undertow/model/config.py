@@ -114,7 +114,6 @@ class Config:
 
 NUMBERS = (
     "forgetting",
-    "level",
     "robust",
     "noise",
     "outlier_rate",

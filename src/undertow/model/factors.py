@@ -17,13 +17,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.scipy.linalg import solve_triangular
 
 from undertow.model.state import Factors
-from undertow.model.symmetric import outer, pack, unpack
+from undertow.model.symmetric import inverse, outer, pack, unpack
+
+MOST_TERMS = 32
+"""Up to so many, terms of a sum are written out: one pass over all of them instead of a strided reduction."""
 
 
 def second_moment(mean: Array, covariance: Array) -> Array:
@@ -34,9 +37,17 @@ def second_moment(mean: Array, covariance: Array) -> Array:
 def contract(tensor: Array, columns: Array, axis: int) -> Array:
     """Σ over `axis` of tensor × columns (size, K); the K columns become the last axis.
 
-    Full precision is asked for: GPUs would otherwise round the operands to TF32.
+    Full precision is asked for: GPUs would otherwise round the operands to TF32. On CPUs an axis in the middle is
+    contracted slice by slice, in cache, instead of moving the whole window.
     """
-    return jnp.tensordot(tensor, columns, axes=((axis,), (0,)), precision=lax.Precision.HIGHEST)
+
+    def product(part: Array, place: int) -> Array:
+        return jnp.tensordot(part, columns, axes=((place,), (0,)), precision=lax.Precision.HIGHEST)
+
+    if 0 < axis < tensor.ndim - 1 and jax.default_backend() == "cpu":
+        parts: Array = lax.map(lambda part: product(part, axis - 1), tensor)
+        return parts
+    return product(tensor, axis)
 
 
 def collect(partial: Array, axes: list[int], columns: list[Array], keep: int) -> Array:
@@ -47,9 +58,16 @@ def collect(partial: Array, axes: list[int], columns: list[Array], keep: int) ->
             place = remaining.index(axis)
             shape = [1] * partial.ndim
             shape[place], shape[-1] = columns[axis].shape
-            partial = (partial * columns[axis].reshape(shape)).sum(axis=place)
+            partial = total(partial * columns[axis].reshape(shape), place)
             remaining.remove(axis)
     return partial
+
+
+def total(array: Array, axis: int) -> Array:
+    """The sum over an axis."""
+    if axis == 0 and array.shape[0] <= MOST_TERMS:
+        return sum((array[place] for place in range(1, array.shape[0])), start=array[0])
+    return array.sum(axis=axis)
 
 
 def plan(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -64,8 +82,8 @@ def solve_rows(
 ) -> tuple[Array, Array, Array]:
     """Means, covariances and "the system was solvable" of all rows at once; O(rows · R³).
 
-    The matrices are scaled to unit diagonal before the Cholesky factorization, with a little added to it: float32
-    fails silently on ill-conditioned ones otherwise.
+    The matrices are scaled to unit diagonal before they are inverted, with a little added to it: float32 fails
+    silently on ill-conditioned ones otherwise.
     """
     size = precision.shape[0]
     tiny = float(np.finfo(gram.dtype).eps)
@@ -75,15 +93,13 @@ def solve_rows(
     eye = jnp.eye(size, dtype=gram.dtype)
     matrices = jnp.where(both, unpack(gram) * inverse_share[:, None, None], 0) + eye * jnp.where(alive, precision, 1)
     scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
-    scaled = matrices * scale[:, :, None] * scale[:, None, :] + 4 * tiny * eye
-    lower = jnp.linalg.cholesky(scaled)
-    inverse = solve_triangular(lower, jnp.broadcast_to(eye, lower.shape), lower=True) * scale[:, None, :]
-    half = jnp.einsum("irk,ik->ir", inverse, projection * inverse_share[:, None], precision=lax.Precision.HIGHEST)
-    mean = jnp.einsum("irk,ir->ik", inverse, half, precision=lax.Precision.HIGHEST)
-    covariance = jnp.einsum("irk,irl->ikl", inverse, inverse, precision=lax.Precision.HIGHEST)
+    covariance, solved = inverse(matrices * scale[:, :, None] * scale[:, None, :] + 4 * tiny * eye)
+    covariance = covariance * scale[:, :, None] * scale[:, None, :]
+    scaled = projection * inverse_share[:, None]
+    mean = jnp.einsum("irk,ik->ir", covariance, scaled, precision=lax.Precision.HIGHEST)
     mean = jnp.where(alive & used[:, None], mean, 0)
     covariance = jnp.where(both & used[:, None, None], covariance, 0)
-    solved = jnp.isfinite(mean).all(axis=-1) & jnp.isfinite(covariance).all(axis=(-2, -1))
+    solved &= jnp.isfinite(mean).all(axis=-1)
     return mean, covariance, solved
 
 
@@ -125,13 +141,16 @@ def with_row(factors: Factors, slot: Array, mean: Array, covariance: Array) -> F
 
 
 def update_axes(
-    factors: Factors, weights: Array, targets: Array, share: Array, updated: list[int], over: int
+    factors: Factors, weights: Array, weighted: Array, share: Array, updated: list[int], over: int
 ) -> tuple[Factors, Array]:
-    """Coordinate updates of axes in turn that share the contraction over `over`. Returns how many rows failed too."""
+    """Coordinate updates of axes in turn that share the contraction over `over`. Returns how many rows failed too.
+
+    `weighted` is w y.
+    """
     means, covariances = all_means(factors), all_covariances(factors)
     axes = [axis for axis in range(weights.ndim) if axis != over]
     gram_part = contract(weights, second_moment(means[over], covariances[over]), over)
-    projection_part = contract(weights * targets, means[over], over)
+    projection_part = contract(weighted, means[over], over)
     failed = jnp.zeros((), jnp.int32)
     for axis in updated:
         moments = [second_moment(mean, covariance) for mean, covariance in zip(means, covariances, strict=True)]
@@ -149,8 +168,9 @@ def update_axes(
 
 def sweep(factors: Factors, weights: Array, targets: Array, share: Array) -> tuple[Factors, Array]:
     """Update every axis once: the biggest mode, the other modes, the temporal rows."""
+    weighted = weights * targets
     biggest, second = plan(weights.shape)
-    factors, failed = update_axes(factors, weights, targets, share, [biggest], second)
+    factors, failed = update_axes(factors, weights, weighted, share, [biggest], second)
     others = [axis for axis in range(1, weights.ndim) if axis != biggest]
-    factors, failed_others = update_axes(factors, weights, targets, share, [*others, 0], biggest)
+    factors, failed_others = update_axes(factors, weights, weighted, share, [*others, 0], biggest)
     return factors, failed + failed_others

@@ -55,17 +55,37 @@ def init(length: int, shape: tuple[int, ...], dtype: jnp.dtype) -> Level:
     )
 
 
+def mean_of(level: Level | None, slot: Array | None = None) -> Array | float:
+    """m̄ of the window, or of one slice; 0 where there is no level."""
+    if level is None:
+        return 0.0
+    return level.mean if slot is None else level.mean[slot]
+
+
+def variance_of(level: Level | None, slot: Array | None = None) -> Array | float:
+    """Var m of the window, or of one slice; 0 where there is no level."""
+    if level is None:
+        return 0.0
+    return level.variance if slot is None else level.variance[slot]
+
+
+def coming(level: Level, window: Window) -> Level:
+    """The level of the slice after the newest, as the only one: expected where the newest is."""
+    first = window.filled == 0
+    mean = jnp.where(first, level.next_mean, level.mean[window.newest])
+    variance = jnp.where(first, level.next_variance, level.variance[window.newest]) + level.walk
+    return replace(level, mean=mean[None], variance=variance[None])
+
+
 def arrive(level: Level, window: Window) -> Level:
     """A slice was written over the oldest: the start moves on, and the newest is expected where the last one was."""
     slot = window.newest
-    last = jnp.mod(slot - 1, level.mean.shape[0])
-    first = window.filled == 1
-    mean = jnp.where(first, level.next_mean, level.mean[last])
-    variance = jnp.where(first, level.next_variance, level.variance[last]) + level.walk
+    before = replace(window, newest=jnp.mod(slot - 1, level.mean.shape[0]), filled=window.filled - 1)
+    expected = coming(level, before)
     return replace(
         level,
-        mean=level.mean.at[slot].set(mean),
-        variance=level.variance.at[slot].set(variance),
+        mean=level.mean.at[slot].set(expected.mean[0]),
+        variance=level.variance.at[slot].set(expected.variance[0]),
         start_mean=level.next_mean,
         start_variance=level.next_variance,
     )

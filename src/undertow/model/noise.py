@@ -54,6 +54,11 @@ def pooled_rate(pool_shape: Array, rate: Array, counts: Array, sums: Array, floo
     return jnp.where(without_constants(quick) >= without_constants(rate), quick, safe)
 
 
+def shared_variance(before: Array, count: Array, total: Array, floor: Array) -> Array:
+    """The noise variance of all entries, Σs/Σn; as before where nothing was observed."""
+    return jnp.where(count > 0, jnp.maximum(total / jnp.where(count > 0, count, 1), floor), before)
+
+
 def pool_evidence(pool_shape: Array, rate: Array, counts: Array, sums: Array) -> Array:
     """F(α, b) without cancellation: −n/2 ln(b/α) − (α + n/2) ln(1 + s/2b) + [ln Γ(α+n/2) − ln Γ(α) − n/2 ln α]."""
     half = counts / 2

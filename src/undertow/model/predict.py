@@ -26,10 +26,36 @@ def variance(factors: Factors) -> Array:
     Cost: two products of (W·ΠI / biggest) × P by P × biggest.
     """
     means, covariances = all_means(factors), all_covariances(factors)
-    shape = _shape(means)
-    biggest, _ = plan(shape)
     squares = [outer(mean) for mean in means]
     spreads = [pack(covariance) for covariance in covariances]
+    return jnp.maximum(_telescoped(squares, spreads, multiplicity(means[0].shape[1])), 0)
+
+
+def component(factors: Factors, place: Array) -> tuple[Array, Array]:
+    """What one component adds to x̄ and to Var[x] (W, I_1, …, I_N); the others' variances with it are counted in.
+
+    Cost: as `variance`, with R columns instead of R(R+1)/2.
+    """
+    means, covariances = all_means(factors), all_covariances(factors)
+    columns = [mean[:, place] for mean in means]
+    squares = [column[:, None] * mean for column, mean in zip(columns, means, strict=True)]
+    spreads = [covariance[:, place] for covariance in covariances]
+    twice = jnp.where(jnp.arange(means[0].shape[1]) == place, 1, 2)
+    return outer_product(columns), _telescoped(squares, spreads, twice)
+
+
+def outer_product(columns: list[Array]) -> Array:
+    """Π over axes of one column each (W, I_1, …, I_N)."""
+    product = columns[0]
+    for column in columns[1:]:
+        product = product[..., None] * column
+    return product
+
+
+def _telescoped(squares: list[Array], spreads: list[Array], counts: Array) -> Array:
+    """The sum in `variance` over K pairs of components: āāᵀ and V of every axis, each (rows, K)."""
+    shape = _shape(squares)
+    biggest, _ = plan(shape)
     square = varied = None
     for axis in range(len(shape)):
         if axis == biggest:
@@ -41,10 +67,10 @@ def variance(factors: Factors) -> Array:
             square, varied = square * own_square, varied * (own_square + own_spread) + square * own_spread
     assert square is not None
     assert varied is not None
-    twice = multiplicity(means[0].shape[1]).astype(square.dtype)
-    left = jnp.concatenate([varied * twice, square * twice], axis=-1)
+    counts = counts.astype(square.dtype)
+    left = jnp.concatenate([varied * counts, square * counts], axis=-1)
     right = jnp.concatenate([squares[biggest] + spreads[biggest], spreads[biggest]], axis=-1)
-    return jnp.maximum(_expand(left, right, biggest), 0)
+    return _expand(left, right, biggest)
 
 
 def _shape(matrices: list[Array]) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from undertow.model import predict
 from undertow.model.factors import all_covariances, all_means, with_axis
 from undertow.model.noise import expected_log, gamma_gap
 from undertow.model.state import Factors
+from undertow.model.symmetric import log_determinant
 
 Tree = TypeVar("Tree")
 NEGLIGIBLE = 1e-3
@@ -47,11 +48,11 @@ def rows_evidence(mean: Array, covariance: Array, share: Array, factors: Factors
     alive = factors.alive
     keep = alive[:, None] & alive[None, :] & (share > 0)[:, None, None]
     eye = jnp.eye(alive.shape[0], dtype=mean.dtype)
-    log_determinant = jnp.linalg.slogdet(jnp.where(keep, covariance, eye))[1]
+    log_determinants = log_determinant(jnp.where(keep, covariance, eye))
     squares = mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)
     log_precision = expected_log(factors.precision_shape, factors.precision_rate)
     per_component = jnp.where(alive, log_precision + 1 - factors.precision * squares, 0)
-    total: Array = (share * (per_component.sum(axis=-1) + log_determinant)).sum() / 2
+    total: Array = (share * (per_component.sum(axis=-1) + log_determinants)).sum() / 2
     return total
 
 
@@ -79,27 +80,23 @@ def without(factors: Factors, component: Array) -> Factors:
 
 
 def death(
-    factors: Factors,
-    residual: Array,
-    variance: Array,
-    weights: Array,
-    targets: Array,
-    row_share: Array,
-    prior: float,
+    factors: Factors, residual: Array, variance: Array, weights: Array, row_share: Array, prior: float
 ) -> tuple[Factors, Array, Array, Array]:
     """Let the smallest component die if the evidence gains by it.
 
     Returns factors, residuals y − x̄ and Var x of the window as they are then, and whether it died.
     """
-    smaller = without(factors, jnp.argmin(jnp.where(factors.alive, sizes(factors), jnp.inf)))
-    residual_then, variance_then = targets - predict.low_rank(smaller), predict.variance(smaller)
+    place = jnp.argmin(jnp.where(factors.alive, sizes(factors), jnp.inf))
+    smaller = without(factors, place)
+    share, spread = predict.component(factors, place)
     both = jax.tree.map(lambda one, other: jnp.stack([one, other]), smaller, factors)
     own = lax.map(lambda candidate: evidence(candidate, row_share, prior), both)
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
-    change = residual_then**2 - residual**2 + variance_then - variance
+    change = share * (2 * residual + share) - spread
     gain = own[0] - own[1] - (weights * change).sum() / 2
     dies = factors.alive.any() & (gain > 0)
-    kept, residual, variance = choose(dies, (smaller, residual_then, variance_then), (factors, residual, variance))
+    then = (smaller, residual + share, jnp.maximum(variance - spread, 0))
+    kept, residual, variance = choose(dies, then, (factors, residual, variance))
     return kept, residual, variance, dies
 
 

@@ -147,7 +147,8 @@ class Core:
     window: Window
     factors: Factors
     outliers: Contaminated | GaussianGamma
-    level: Level
+    level: Level | None
+    """None where entries have no level of their own."""
 
 
 def over_slice(values: Array) -> Array:

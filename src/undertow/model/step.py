@@ -19,7 +19,7 @@ from undertow.model import level as levels
 from undertow.model import predict, rank
 from undertow.model.birth import born, rank_one
 from undertow.model.config import Config
-from undertow.model.factors import sweep
+from undertow.model.factors import single_row, sweep
 from undertow.model.noise import noise_floor
 from undertow.model.outliers import contaminated, gaussian_gamma
 from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Window, over_slice
@@ -69,7 +69,7 @@ class Progress:
 
     factors: Factors
     outliers: Contaminated | GaussianGamma
-    level: Level
+    level: Level | None
     residual: Array
     """y − m̄ − x̄ of the window (W, I_1, …, I_N)."""
     variance: Array
@@ -81,6 +81,8 @@ class Progress:
     iterations: Array
     rounds: Array
     """How often components were born or died."""
+    changed: Array
+    """Whether the last round ended so."""
     failed: Array
     """Rows that could not be solved."""
 
@@ -120,7 +122,7 @@ def init_core(config: Config, shape: tuple[int, ...]) -> Core:
         precision_rate=jnp.ones(size, dtype),
     )
     outliers = OUTLIER_MODELS[config.outliers].init(config, shape, dtype)
-    return Core(window, factors, outliers, levels.init(length, shape, dtype))
+    return Core(window, factors, outliers, levels.init(length, shape, dtype) if config.level else None)
 
 
 @jax.jit
@@ -130,76 +132,45 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     window = write(core.window, values, mask)
     slice_weights = window.slice_weights(config.forgetting)
     row_share = model.row_share(slice_weights)
-    level = expected_level(config, core.level, window)
+    level = expected_level(core.level, window)
     outliers, factors = model.begin(config, core.outliers, core.factors, window, level)
     if config.start == "svd":
         factors = svd_start(config, factors, window, row_share)
-
     surprised = model.surprised(outliers, window)
-
-    def one_sweep(progress: Progress) -> Progress:
-        weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
-        level = progress.level
-        factors, failed = sweep(progress.factors, weights, targets - level.mean, row_share)
-        factors = rank.update_precision(factors, row_share, config.precision_prior)
-        residual, variance = window.values - predict.low_rank(factors), predict.variance(factors)
-        level = lax.cond(
-            config.level, lambda: smoothed_level(progress.outliers, level, window, residual), lambda: level
-        )
-        residual, variance = residual - level.mean, variance + level.variance
-        outliers = model.update(config, progress.outliers, window, slice_weights, residual, variance)
-        newest = window.values[window.newest] - residual[window.newest]
-        # Moves below the rounding of the arithmetic say nothing, however small the noise.
-        resolution = 30 * float(np.finfo(newest.dtype).eps) * jnp.sqrt((newest**2).mean())
-        least = jnp.maximum(config.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
-        moving = jnp.sqrt(((newest - progress.newest) ** 2).mean()) > least
-        # Large noise hides moves: as long as it falls, nothing has settled.
-        cooling = model.typical_noise(outliers) < (1 - COOLING) * model.typical_noise(progress.outliers)
-        moving |= cooling & (model.typical_noise(outliers) > 2 * noise_floor(newest.dtype))
-        iterations = progress.iterations + 1
-        rounds, changed = progress.rounds, jnp.asarray(False)
-        if config.start == "warm":
-            # Not at the very end: a newcomer must have been swept at least once.
-            due = ~moving & (rounds < MOST_ROUNDS) & (iterations < config.max_iterations)
-            factors, outliers, changed = lax.cond(
-                due,
-                lambda factors, outliers: moves(config, window, factors, outliers, level),
-                lambda factors, outliers: (factors, outliers, jnp.asarray(False)),
-                factors,
-                outliers,
-            )
-            rounds = rounds + changed
-        return Progress(
-            factors,
-            outliers,
-            level,
-            residual,
-            variance,
-            newest,
-            moving | changed,
-            iterations,
-            rounds,
-            progress.failed + failed,
-        )
-
     zero = jnp.asarray(0, jnp.int32)
+    newest = predict.low_rank(only_row(factors, window.newest))[0] + levels.mean_of(level, window.newest)
     start = Progress(
         factors=factors,
         outliers=outliers,
         level=level,
         residual=window.values,
         variance=jnp.zeros_like(window.values),
-        newest=predict.low_rank(only_row(factors, window.newest))[0] + level.mean[window.newest],
+        newest=newest,
         moving=jnp.asarray(True),
         iterations=zero,
         rounds=zero,
+        changed=jnp.asarray(True),
         failed=zero,
     )
-    end = lax.while_loop(
-        lambda progress: progress.moving & (progress.iterations < config.max_iterations), one_sweep, start
-    )
+
+    def one_sweep(progress: Progress) -> Progress:
+        return swept(config, window, progress)
+
+    def one_round(progress: Progress) -> Progress:
+        progress = replace(progress, moving=jnp.asarray(True), changed=jnp.asarray(False))
+        progress = lax.while_loop(
+            lambda progress: progress.moving & (progress.iterations < config.max_iterations), one_sweep, progress
+        )
+        if config.start == "svd":
+            return progress
+        # Not at the very end: a newcomer must have been swept at least once.
+        due = ~progress.moving & (progress.rounds < MOST_ROUNDS) & (progress.iterations < config.max_iterations)
+        moved: Progress = lax.cond(due, lambda: moves(config, window, progress), lambda: progress)
+        return moved
+
+    end = lax.while_loop(lambda progress: progress.changed, one_round, start)
     outliers = model.finish(config, end.outliers, window, slice_weights, end.residual, end.variance)
-    level = lax.cond(config.level, lambda: judged_level(outliers, end.level, window, end.residual), lambda: end.level)
+    level = judged_level(outliers, end.level, window, end.residual)
     core = Core(window, end.factors, outliers, level)
     evidence = rank.evidence(core.factors, row_share, config.precision_prior)
     evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
@@ -210,22 +181,54 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     return core, replace(told, iterations=end.iterations, evidence=evidence, trouble=told.trouble | flags)
 
 
-def moves(
-    config: Config, window: Window, factors: Factors, outliers: Contaminated, level: Level
-) -> tuple[Factors, Contaminated, Array]:
-    """Deaths, then births, each as long as the evidence gains. Returns whether anything changed."""
+def swept(config: Config, window: Window, progress: Progress) -> Progress:
+    """One sweep over all unknowns, and whether another is needed."""
+    model = OUTLIER_MODELS[config.outliers]
+    slice_weights = window.slice_weights(config.forgetting)
+    row_share = model.row_share(slice_weights)
+    weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
+    factors, failed = sweep(progress.factors, weights, targets - levels.mean_of(progress.level), row_share)
+    factors = rank.update_precision(factors, row_share, config.precision_prior)
+    residual, variance = window.values - predict.low_rank(factors), predict.variance(factors)
+    level = smoothed_level(progress.outliers, progress.level, window, residual)
+    residual, variance = residual - levels.mean_of(level), variance + levels.variance_of(level)
+    outliers = model.update(config, progress.outliers, window, slice_weights, residual, variance)
+    newest = window.values[window.newest] - residual[window.newest]
+    # Moves below the rounding of the arithmetic say nothing, however small the noise.
+    resolution = 30 * float(np.finfo(newest.dtype).eps) * jnp.sqrt((newest**2).mean())
+    least = jnp.maximum(config.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
+    moving = jnp.sqrt(((newest - progress.newest) ** 2).mean()) > least
+    # Large noise hides moves: as long as it falls, nothing has settled.
+    cooling = model.typical_noise(outliers) < (1 - COOLING) * model.typical_noise(progress.outliers)
+    moving |= cooling & (model.typical_noise(outliers) > 2 * noise_floor(newest.dtype))
+    return replace(
+        progress,
+        factors=factors,
+        outliers=outliers,
+        level=level,
+        residual=residual,
+        variance=variance,
+        newest=newest,
+        moving=moving,
+        iterations=progress.iterations + 1,
+        failed=progress.failed + failed,
+    )
+
+
+def moves(config: Config, window: Window, progress: Progress) -> Progress:
+    """Deaths, then births, each as long as the evidence gains."""
     prior = config.precision_prior
     slice_weights = window.slice_weights(config.forgetting)
     row_share = contaminated.row_share(slice_weights)
-    weights, targets = contaminated.weights_and_targets(outliers, window, slice_weights)
-    targets = targets - level.mean
+    assert isinstance(progress.outliers, Contaminated)
+    weights, _ = contaminated.weights_and_targets(progress.outliers, window, slice_weights)
     count = slice_weights @ over_slice(window.mask.astype(weights.dtype))
 
     def bound(outliers: Contaminated, residual: Array, variance: Array) -> Array:
         return contaminated.evidence(config, outliers, window, slice_weights, residual, variance)
 
     def one_death(carry: tuple[Factors, Array, Array]) -> tuple[tuple[Factors, Array, Array], Array]:
-        factors, residual, variance, dies = rank.death(*carry, weights, targets, row_share, prior)
+        factors, residual, variance, dies = rank.death(*carry, weights, row_share, prior)
         return (factors, residual, variance), dies
 
     def one_birth(carry: Brood) -> tuple[Brood, Array]:
@@ -241,15 +244,22 @@ def moves(
         grown = Brood(born(carry.factors, newcomer), outliers, residual, variance, evidence - newcomer.evidence)
         return rank.choose(gains, grown, carry), gains
 
-    residual = targets - predict.low_rank(factors)
-    carry = (factors, residual, predict.variance(factors))
+    carry = (progress.factors, progress.residual, progress.variance)
     (factors, residual, variance), deaths = repeat(one_death, carry, config.max_rank)
-    variance = variance + level.variance
     # Updated first, so that what the outlier model gains by itself is not put down to the newcomer.
-    outliers = contaminated.update(config, outliers, window, slice_weights, residual, variance)
+    outliers = contaminated.update(config, progress.outliers, window, slice_weights, residual, variance)
     brood = Brood(factors, outliers, residual, variance, bound(outliers, residual, variance))
     brood, births = repeat(one_birth, brood, MOST_BIRTHS)
-    return brood.factors, brood.outliers, deaths + births > 0
+    changed = deaths + births > 0
+    return replace(
+        progress,
+        factors=brood.factors,
+        outliers=brood.outliers,
+        residual=brood.residual,
+        variance=brood.variance,
+        rounds=progress.rounds + changed,
+        changed=changed,
+    )
 
 
 @jax.jit
@@ -257,21 +267,21 @@ def smooth(core: Core, lag: Array, config: Config) -> Report:
     """What is known now about the slice `lag` steps before the newest."""
     slot = jnp.mod(core.window.newest - lag, config.window)
     row = only_row(core.factors, slot)
-    residual = core.window.values[slot] - core.level.mean[slot] - predict.low_rank(row)[0]
-    return tell(config, core, slot, residual, predict.variance(row)[0] + core.level.variance[slot])
+    residual = core.window.values[slot] - levels.mean_of(core.level, slot) - predict.low_rank(row)[0]
+    return tell(config, core, slot, residual, predict.variance(row)[0] + levels.variance_of(core.level, slot))
 
 
 @jax.jit
 def project(core: Core, values: Array, mask: Array, config: Config) -> Report:
     """The report of a slice met with factors and level held fixed: nothing is learned from it."""
     model = OUTLIER_MODELS[config.outliers]
-    window = write(core.window, values, mask)
-    level = expected_level(config, core.level, window)
-    outliers, factors = model.meet(core.outliers, core.factors, window, level)
-    slot, row = window.newest, only_row(factors, window.newest)
-    core = Core(window, factors, outliers, level)
-    residual = values - level.mean[slot] - predict.low_rank(row)[0]
-    return tell(config, core, slot, residual, predict.variance(row)[0] + level.variance[slot])
+    slot = jnp.asarray(0, jnp.int32)
+    window = Window(values[None], mask[None], newest=slot, filled=jnp.asarray(1, jnp.int32))
+    level = None if core.level is None else levels.coming(core.level, core.window)
+    outliers, factors = model.meet(model.one_slice(core.outliers), single_row(core.factors), window, level)
+    residual = values - levels.mean_of(level, slot) - predict.low_rank(factors)[0]
+    variance = predict.variance(factors)[0] + levels.variance_of(level, slot)
+    return tell(config, Core(window, factors, outliers, level), slot, residual, variance)
 
 
 @jax.jit
@@ -289,24 +299,27 @@ def foretell(core: Core, values: Array, mask: Array, half: Array, config: Config
     return jnp.where(half, means[1], means[0]), jnp.where(half, variances[1], variances[0])
 
 
-def expected_level(config: Config, level: Level, window: Window) -> Level:
+def expected_level(level: Level | None, window: Window) -> Level | None:
     """The level with the newest slice expected where the last one was."""
-    moved: Level = lax.cond(config.level, lambda: levels.arrive(level, window), lambda: level)
-    return moved
+    return None if level is None else levels.arrive(level, window)
 
 
-def smoothed_level(outliers: Contaminated | GaussianGamma, level: Level, window: Window, targets: Array) -> Level:
+def smoothed_level(
+    outliers: Contaminated | GaussianGamma, level: Level | None, window: Window, targets: Array
+) -> Level | None:
     """The level of the window given y − x̄. No slice counts less for being old: the walk itself forgets."""
-    if isinstance(outliers, GaussianGamma):
+    if level is None or isinstance(outliers, GaussianGamma):
         return level
     alike = jnp.ones(targets.shape[0], targets.dtype)
     weights, _ = contaminated.weights_and_targets(outliers, window, alike)
     return levels.update(level, window, weights, targets)
 
 
-def judged_level(outliers: Contaminated | GaussianGamma, level: Level, window: Window, residual: Array) -> Level:
+def judged_level(
+    outliers: Contaminated | GaussianGamma, level: Level | None, window: Window, residual: Array
+) -> Level | None:
     """The level with its walks chosen anew, by the newest slice; `residual` is y − m̄ − x̄."""
-    if isinstance(outliers, GaussianGamma):
+    if level is None or isinstance(outliers, GaussianGamma):
         return level
     slot = window.newest
     trust = contaminated.trust(outliers, outliers.probability[slot], outliers.slice_scale[slot])

@@ -24,6 +24,7 @@ from jax.scipy.special import digamma, gammaln, xlogy
 from undertow.model import noise, predict
 from undertow.model.config import Config
 from undertow.model.factors import plan, single_row, update_axes, with_row
+from undertow.model.level import mean_of, variance_of
 from undertow.model.rank import choose
 from undertow.model.state import Contaminated, Factors, Level, Window, along_time, over_slice
 
@@ -38,8 +39,8 @@ SMALLEST_SCALE = 1e-3
 TOO_WIDE = 0.5
 """Noise variance by the median, over that in use, below which a quench is tried."""
 QUENCH_TURNS = 4
-SAMPLE = 8192
-"""Entries of the window that the median is taken of, about."""
+SAMPLE = 4096
+"""Entries that a median is taken of, about."""
 SLICE_PRIOR = 30.0
 """ν: how many observations the prior of φ_t around 1 is worth. Without it slices of ten entries fit their own noise."""
 
@@ -83,14 +84,17 @@ def trust(state: Contaminated, probability: Array, scale: Array) -> Array:
 
 
 def begin(
-    config: Config, state: Contaminated, factors: Factors, window: Window, level: Level
+    config: Config, state: Contaminated, factors: Factors, window: Window, level: Level | None
 ) -> tuple[Contaminated, Factors]:
     """The start of a step: meet the newest slice; once per turn of the ring, reconsider what has been shut out."""
     state, factors = meet(state, factors, window, level)
     slice_weights = window.slice_weights(config.forgetting)
-    due = (window.newest == 0) & shut_out(state, window, slice_weights)
-    hot = lax.cond(due, lambda: reheated(config, state, factors, window, slice_weights, level), lambda: state)
-    return hot, factors
+
+    def reconsidered() -> Contaminated:
+        hot = reheated(config, state, factors, window, slice_weights, level)
+        return choose(shut_out(state, window, slice_weights), hot, state)
+
+    return lax.cond(window.newest == 0, reconsidered, lambda: state), factors
 
 
 def surprised(state: Contaminated, window: Window) -> Array:
@@ -113,10 +117,10 @@ def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array
 
 
 def reheated(
-    config: Config, state: Contaminated, factors: Factors, window: Window, slice_weights: Array, level: Level
+    config: Config, state: Contaminated, factors: Factors, window: Window, slice_weights: Array, level: Level | None
 ) -> Contaminated:
     """Noise as large as all residuals, flagged ones included, and outliers judged by that: the sweeps cool it down."""
-    square = (window.values - level.mean - predict.low_rank(factors)) ** 2
+    square = (window.values - mean_of(level) - predict.low_rank(factors)) ** 2
     per_slice = over_slice(jnp.where(window.mask, precision(state) * square, 0))
     count = over_slice(window.mask.astype(square.dtype))
     factor = jnp.maximum(slice_weights @ per_slice / jnp.maximum(slice_weights @ count, 1), 1)
@@ -130,11 +134,16 @@ def reheated(
     return update_probability(state, window, square)
 
 
-def meet(state: Contaminated, factors: Factors, window: Window, level: Level) -> tuple[Contaminated, Factors]:
+def one_slice(state: Contaminated) -> Contaminated:
+    """The state with room for a single slice, about which nothing is known yet."""
+    return replace(state, probability=state.probability[:1], slice_scale=state.slice_scale[:1])
+
+
+def meet(state: Contaminated, factors: Factors, window: Window, level: Level | None) -> tuple[Contaminated, Factors]:
     """The newest slice's temporal row, outliers and scale from a robust regression on the current factors."""
     slot = window.newest
     row_mean, row_covariance, probability, scale = fit_row(
-        state, factors, window.values[slot] - level.mean[slot], window.mask[slot], level.variance[slot]
+        state, factors, window.values[slot] - mean_of(level, slot), window.mask[slot], variance_of(level, slot)
     )
     factors = with_row(factors, slot, row_mean, row_covariance)
     state = replace(
@@ -146,7 +155,7 @@ def meet(state: Contaminated, factors: Factors, window: Window, level: Level) ->
 
 
 def fit_row(
-    state: Contaminated, factors: Factors, values: Array, mask: Array, spread: Array
+    state: Contaminated, factors: Factors, values: Array, mask: Array, spread: Array | float
 ) -> tuple[Array, Array, Array, Array]:
     """Temporal row (mean, covariance), outlier probabilities and φ of one slice, the factors held fixed.
 
@@ -160,7 +169,7 @@ def fit_row(
     def turn(_: int, carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
         row, probability, scale = carry
         weights = jnp.where(mask, precision(state) * trust(state, probability, scale), 0)
-        row, unsolved = update_axes(row, weights, values, share, [0], biggest)
+        row, unsolved = update_axes(row, weights, weights * values, share, [0], biggest)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
         square = (values - predict.low_rank(row)) ** 2 + predict.variance(row) + spread
         scale = slice_scales(state, mask, probability, square)
@@ -174,8 +183,13 @@ def fit_row(
 
 def first_scale(state: Contaminated, mask: Array, square: Array) -> Array:
     """φ (1,) of a slice of which nothing is known yet, by its median: outliers, if they are few, do not count."""
-    middle = jnp.nanmedian(jnp.where(mask, precision(state) * square, jnp.nan)) / CHI_SQUARE_MEDIAN
+    middle = jnp.nanmedian(sample(jnp.where(mask, precision(state) * square, jnp.nan))) / CHI_SQUARE_MEDIAN
     return jnp.clip(jnp.where(mask.any(), middle, 1), SMALLEST_SCALE, state.ratio)[None]
+
+
+def sample(values: Array) -> Array:
+    """Some of the values, evenly spread: enough for a median, few enough to be sorted in no time."""
+    return values.reshape(-1)[:: max(1, values.size // SAMPLE)]
 
 
 def weights_and_targets(state: Contaminated, window: Window, slice_weights: Array) -> tuple[Array, Array]:
@@ -207,7 +221,7 @@ def update(
     state = update_rate(config, state, window, slice_weights)
     state = update_ratio(config, state, slice_weights, square)
     state = update_slice_scale(state, window, square)
-    return update_noise(state, window, slice_weights, square)
+    return update_noise(config, state, window, slice_weights, square)
 
 
 def finish(
@@ -215,8 +229,12 @@ def finish(
 ) -> Contaminated:
     """Once per slice, at the end: less noise and more outliers, if that fits better; how strongly noise is pooled."""
     state = quenched(config, state, window, slice_weights, residual, variance)
-    pooled = update_pooling(state, window, slice_weights, residual**2 + variance)
-    return choose(config.noise_by_entry, pooled, state)
+    better: Contaminated = lax.cond(
+        config.noise_by_entry,
+        lambda: update_pooling(state, window, slice_weights, residual**2 + variance),
+        lambda: state,
+    )
+    return better
 
 
 def quenched(
@@ -228,10 +246,8 @@ def quenched(
     leads from there to the truth.
     """
     square = residual**2 + variance
-    thin = max(1, square.size // SAMPLE)
     scaled = precision(state) * square / along_time(state.slice_scale, square)
-    sample = jnp.where(window.mask, scaled, jnp.nan).reshape(-1)[::thin]
-    factor = jnp.nanmedian(sample) / CHI_SQUARE_MEDIAN
+    factor = jnp.nanmedian(sample(jnp.where(window.mask, scaled, jnp.nan))) / CHI_SQUARE_MEDIAN
 
     def colder() -> Contaminated:
         cold = replace(
@@ -241,8 +257,9 @@ def quenched(
             noise_rate=state.noise_rate * factor,
         )
         cold = update_probability(cold, window, square)
-        for _ in range(QUENCH_TURNS):
-            cold = update(config, cold, window, slice_weights, residual, variance)
+        cold = lax.fori_loop(
+            0, QUENCH_TURNS, lambda _, cold: update(config, cold, window, slice_weights, residual, variance), cold
+        )
 
         def bound(candidate: Contaminated) -> Array:
             return evidence(config, candidate, window, slice_weights, residual, variance)
@@ -304,11 +321,23 @@ def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, 
     return counts, sums
 
 
-def update_noise(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> Contaminated:
-    """b with τ integrated out, then q(τ_i) = Ga(α + n_i/2, b + s_i/2)."""
+def update_noise(
+    config: Config, state: Contaminated, window: Window, slice_weights: Array, square: Array
+) -> Contaminated:
+    """b with τ integrated out, then q(τ_i) = Ga(α + n_i/2, b + s_i/2). One noise for all: α → ∞, b/α = Σs/Σn."""
     counts, sums = noise_statistics(state, window, slice_weights, square)
-    rate = noise.pooled_rate(state.pool_shape, state.pool_rate, counts, sums, noise.noise_floor(square.dtype))
-    return replace(state, pool_rate=rate, noise_shape=state.pool_shape + counts / 2, noise_rate=rate + sums / 2)
+    alpha, floor = state.pool_shape, noise.noise_floor(square.dtype)
+
+    def by_entry() -> tuple[Array, Array, Array]:
+        rate = noise.pooled_rate(alpha, state.pool_rate, counts, sums, floor)
+        return rate, alpha + counts / 2, rate + sums / 2
+
+    def for_all() -> tuple[Array, Array, Array]:
+        rate = alpha * noise.shared_variance(state.pool_rate / alpha, counts.sum(), sums.sum(), floor)
+        return rate, jnp.full_like(counts, alpha), jnp.full_like(sums, rate)
+
+    rate, shapes, rates = lax.cond(config.noise_by_entry, by_entry, for_all)
+    return replace(state, pool_rate=rate, noise_shape=shapes, noise_rate=rates)
 
 
 def update_pooling(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> Contaminated:

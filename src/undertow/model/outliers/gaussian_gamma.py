@@ -39,7 +39,7 @@ def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> GaussianGa
 
 
 def begin(
-    config: Config, state: GaussianGamma, factors: Factors, window: Window, level: Level
+    config: Config, state: GaussianGamma, factors: Factors, window: Window, level: Level | None
 ) -> tuple[GaussianGamma, Factors]:
     """Meet the newest slice: what was found so far is frozen, S, γ and τ of the newest start as in the paper."""
     fresh = init(config, state.gamma_rate.shape, state.sparse.dtype)
@@ -52,7 +52,12 @@ def surprised(state: GaussianGamma, window: Window) -> Array:
     return jnp.asarray(False)
 
 
-def meet(state: GaussianGamma, factors: Factors, window: Window, level: Level) -> tuple[GaussianGamma, Factors]:
+def one_slice(state: GaussianGamma) -> GaussianGamma:
+    """The state with room for a single slice, about which nothing is known yet."""
+    return replace(state, sparse=state.sparse[:1])
+
+
+def meet(state: GaussianGamma, factors: Factors, window: Window, level: Level | None) -> tuple[GaussianGamma, Factors]:
     """The newest slice's temporal row and sparse term, the mode factors and the noise held fixed."""
     slot = window.newest
     values, mask = window.values[slot][None], window.mask[slot][None]
@@ -63,7 +68,7 @@ def meet(state: GaussianGamma, factors: Factors, window: Window, level: Level) -
 
     def turn(_: int, carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
         row, sparse, gamma = carry
-        row, unsolved = update_axes(row, weights, values - sparse, share, [0], biggest)
+        row, unsolved = update_axes(row, weights, weights * (values - sparse), share, [0], biggest)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
         spread = 1 / (gamma + tau)
         sparse = jnp.where(mask, spread * tau * (values - predict.low_rank(row)), 0)
