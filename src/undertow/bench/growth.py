@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from undertow.bench.axes import Axis
@@ -13,7 +12,7 @@ from undertow.bench.subject import Subject
 from undertow.bench.timing import measure, warm_up
 from undertow.experiments.reporter import Reporter
 
-_FEW, _MANY = 3, 9
+FEW, _MANY = 3, 9
 """Sweeps of the two kinds of steps whose difference is the time of a sweep."""
 _SLICES, _REPETITIONS = 3, 40
 _LIMIT = 3.0
@@ -62,18 +61,21 @@ def _along(axis: Axis, reporter: Reporter, known: dict[str, Point], quick: bool)
 def point(case: Case, reporter: Reporter) -> Point:
     """Seconds of a sweep and bytes of a step. Few sweeps are enough to fill the window: cost does not depend on fit."""
     stream = case.source(case, case.window + _SLICES, None)
-    subject = case.make(case, stream).pinned(_FEW)
+    subject = case.make(case, stream).pinned(FEW)
     warm_up(subject, case.window, reporter.tick)
-    return sweep_seconds(subject, stream, case.window), subject.memory()
+    seconds = sweep_seconds(subject, stream, case.window, _SLICES, _LIMIT)
+    if seconds is None:  # sweeps cannot be set: the time of a step stands for them
+        step = measure(subject, stream, case.window, _SLICES, _REPETITIONS, _LIMIT)
+        seconds = step.seconds / (step.iterations or 1)
+    return seconds, subject.memory()
 
 
-def sweep_seconds(subject: Subject, stream: Stream, first: int) -> float:
-    """Steps of many sweeps less steps of few, over the difference: what happens once in a step drops out."""
-    few, many = (
-        measure(subject.pinned(count), stream, first, _SLICES, _REPETITIONS, _LIMIT) for count in (_FEW, _MANY)
-    )
-    more = (many.iterations or 1) - (few.iterations or 1)
+def sweep_seconds(subject: Subject, stream: Stream, first: int, slices: int, limit: float) -> float | None:
+    """Steps of many sweeps less steps of few, over the difference: what happens once in a step drops out.
+
+    None where sweeps cannot be set, or cost less than the clock can tell.
+    """
+    few, many = (measure(subject.pinned(count), stream, first, slices, _REPETITIONS, limit) for count in (FEW, _MANY))
+    more = (many.iterations or 0) - (few.iterations or 0)
     gain = many.seconds - few.seconds
-    if more < 1 or gain <= 0:  # sweeps cannot be set, or the noise of the clock is larger
-        return many.seconds / max(many.iterations or 1, 1)
-    return gain / more if math.isfinite(gain) else many.seconds
+    return gain / more if more >= 1 and gain > 0 else None

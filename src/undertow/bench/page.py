@@ -26,7 +26,8 @@ _RULES = (
     "The error is the median over the timed slices of ‖low rank − truth‖ / ‖truth‖: all entries of a generated stream, "
     "the hidden ones of a recording.",
     "Memory is what the compiler plans for one step: arguments, results and temporary arrays.",
-    "Growth: steps of nine sweeps less steps of three, over six, so that what happens once in a step drops out.",
+    "The time of a sweep is that of steps of nine sweeps less that of steps of three, over six: what happens once in a "
+    "step drops out. Growth is about that.",
 )
 
 

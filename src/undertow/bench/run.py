@@ -11,7 +11,7 @@ from undertow.baselines import METHODS
 from undertow.bench import device, rivals
 from undertow.bench.axes import Axis
 from undertow.bench.case import Case
-from undertow.bench.growth import grow
+from undertow.bench.growth import grow, sweep_seconds
 from undertow.bench.history import Record
 from undertow.bench.reference import Product, plain_product
 from undertow.bench.stream import Stream
@@ -82,8 +82,9 @@ def _case(plan: Plan, case: Case, stream: Stream, reporter: Reporter) -> dict[st
     timing = measure(subject, stream, case.window, plan.slices, plan.repetitions, plan.limit)
     after = plain_product(case.shape, case.window, case.max_rank)
     product = max(before, after, key=lambda one: one.flops_per_second)  # the same minimum that steps get
-    flops = None if timing.iterations is None else subject.flops(1)
-    flops = None if flops is None or timing.iterations is None else flops * timing.iterations
+    sweep = sweep_seconds(subject, stream, case.window, min(plan.slices, 3), plan.limit / 4)
+    once = subject.flops(1)
+    flops = None if once is None or timing.iterations is None else once * timing.iterations
     reporter.done()
     return {
         "name": case.name,
@@ -95,11 +96,13 @@ def _case(plan: Plan, case: Case, stream: Stream, reporter: Reporter) -> dict[st
         "observed": case.observed,
         "settings": dict(case.settings),
         **asdict(timing),
+        "sweep_seconds": sweep,
         "slices_per_second": subject.slices / timing.seconds,
         "flops": flops,
         "flops_per_second": None if flops is None else flops / timing.seconds,
         "plain_flops_per_second": product.flops_per_second,
         "times_plain": None if flops is None else timing.seconds / product.seconds(flops),
+        "sweep_times_plain": None if once is None or sweep is None else sweep / product.seconds(once),
         "bytes": subject.memory(),
         "rivals": [_rival(plan, case, stream, name, timing, product, flops, reporter) for name in case.rivals],
     }

@@ -44,6 +44,7 @@ CASE_HEADINGS = (
     "R",
     "ms per step",
     "sweeps",
+    "ms per sweep",
     "slices/s",
     "error",
     "memory, MiB",
@@ -51,6 +52,7 @@ CASE_HEADINGS = (
     "GFLOP/s",
     "plain GFLOP/s",
     "× plain product",
+    "a sweep",
 )
 
 
@@ -63,13 +65,15 @@ def case_cells(case: dict[str, Any]) -> list[str]:
         str(case["max_rank"]),
         scaled(case["seconds"], 1e3),
         "–" if case["iterations"] is None else f"{case['iterations']:.1f}",
+        scaled(case["sweep_seconds"], 1e3),
         figures(case["slices_per_second"]),
         figures(case["error"]),
         scaled(case["bytes"], 2**-20),
         scaled(case["flops"], 1e-9),
         scaled(case["flops_per_second"], 1e-9),
         scaled(case["plain_flops_per_second"], 1e-9),
-        scaled(case["times_plain"], 1),
+        figures(case["times_plain"]),
+        figures(case["sweep_times_plain"]),
     ]
 
 
