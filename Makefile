@@ -30,14 +30,15 @@ format: $(STAMP) ## put the source into the house format
 	$(RUN) ruff check --fix .
 	$(RUN) ruff format .
 
-bench: $(STAMP) ## accuracy on the benchmark streams, five seeds
+bench: $(STAMP) ## speed beside the plain matrix product and the rivals, then accuracy on the benchmark streams
+	$(VENV)/bin/undertow bench
 	$(RUN) benchmarks
 
 soak: $(STAMP) ## the long tests
 	$(TEST_ENV) $(RUN) pytest -m soak
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache undertow-demo undertow-reproduce undertow-scoreboard
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache undertow-bench undertow-demo undertow-reproduce undertow-scoreboard
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt

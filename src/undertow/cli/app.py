@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from undertow.cli.bench import bench
 from undertow.cli.cache import use_compilation_cache
 from undertow.cli.demo import demo
 from undertow.cli.export import export
@@ -31,6 +32,7 @@ app.command()(export)
 app.command()(demo)
 app.command()(reproduce)
 app.command()(scoreboard)
+app.command()(bench)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,68 @@
+import math
+
+import numpy as np
+
+from undertow.baselines import METHODS
+from undertow.bench.rivals import Rival
+from undertow.bench.stream import Stream
+from undertow.bench.subject import Subject
+from undertow.bench.timing import measure, warm_up
+
+STREAM = Stream(np.ones((9, 2, 2)), np.ones((9, 2, 2)), np.ones((9, 2, 2), bool))
+
+
+class Counting(Subject):
+    """Knows how many slices it has seen; what it saw is shared by all snapshots."""
+
+    def __init__(self):
+        self.seen = 0
+        self.log = []
+
+    def feed(self, t):
+        self.seen += 1
+        self.log.append((t, self.seen))
+        return t
+
+    def low_rank(self):
+        return np.full((2, 2), float(self.seen))
+
+
+def test_every_pass_begins_at_the_same_state():
+    subject = Counting()
+    warm_up(subject, 3)
+    timing = measure(subject, STREAM, first=3, slices=2, repetitions=4)
+    assert subject.seen == 3
+    assert subject.log[3:] == [(3, 4), (4, 5)] * 4
+    assert (timing.slices, timing.repetitions, timing.iterations) == (2, 4, 3.5)
+    assert timing.error == 3.5  # the low rank is 4, then 5; the truth is 1
+    assert 0 < timing.seconds < 1
+
+
+def test_one_slice_is_always_timed():
+    timing = measure(Counting(), STREAM, first=0, slices=5, repetitions=3, limit=-1.0)
+    assert (timing.slices, timing.repetitions) == (1, 1)
+
+
+def test_what_tells_nothing_has_no_error():
+    class Silent(Counting):
+        def feed(self, t):
+            return None
+
+        def low_rank(self):
+            return None
+
+    timing = measure(Silent(), STREAM, 0, 2, 1)
+    assert timing.error is None
+    assert timing.iterations is None
+    assert math.isfinite(timing.seconds)
+
+
+def test_a_rival_warmed_cheaply_answers_as_one_that_was_not(small):
+    stream = small.source(small, 6, None)
+    cheap, full = (Rival(METHODS["tensorly_masked_cp"], small, stream) for _ in range(2))
+    warm_up(cheap, 5)
+    for t in range(5):
+        full.feed(t)
+    cheap.feed(5)
+    full.feed(5)
+    np.testing.assert_array_equal(cheap.low_rank(), full.low_rank())
