@@ -1,5 +1,8 @@
 """The functional core as a user meets it: purity, units, orders, trouble as a value, bad input as one sentence."""
 
+import math
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 import undertow as ut
 from undertow import functional
 from undertow.datasets.synthetic import drifting
+from undertow.model import predict, rank
 from undertow.model.step import advance
 
 SMALL = {"max_rank": 3, "window": 4}
@@ -252,7 +256,7 @@ def test_nothing_is_compiled_after_the_first_slice():
     follow(values[:2], ut.make_config(max_rank=2, window=5, forgetting=0.7, outlier_rate=0.1, max_iterations=7))
     for kind in ("level", "level, not robust", "log"):
         follow(values[:2], ut.make_config(max_rank=2, window=5, **KINDS[kind]))
-    assert advance._cache_size() == programs + 1
+    assert advance._cache_size() == programs + 2  # with a level, and without
 
 
 def test_single_precision_is_close_to_double():
@@ -325,3 +329,55 @@ def test_lags_outside_the_window(lag, kind):
     state, _ = follow(stream(slices=9).values)
     with pytest.raises(kind, match="lag must be"):
         functional.smoothed(state, lag)
+
+
+def test_places_follow_the_rank_and_change_nothing_else(monkeypatch, tmp_path):
+    """A large slice of low rank is worked on with few places; the answers are those of all places."""
+    data = drifting((9, 8), 2, observed=0.8, slices=40, seed=4)
+    settings = {"max_rank": 16, "window": 4, "dtype": "float64"}
+    full, narrow = ut.RobustCP("fixed", **settings), ut.RobustCP("fixed", **settings)
+    places = []
+    for x in data.values:
+        monkeypatch.setattr(functional, "LARGE", math.inf)
+        expected = full.update(x)
+        monkeypatch.setattr(functional, "LARGE", 0)
+        found = narrow.update(x)
+        np.testing.assert_allclose(found.low_rank, expected.low_rank, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(found.std, expected.std, rtol=1e-5)
+        assert found.status.codes == expected.status.codes
+        places.append(narrow.state.core.factors.alive.shape[0])
+    assert places[0] == 16
+    assert places[-1] < 16
+    narrow.save(tmp_path / "narrow.ckpt")
+    again = ut.load(tmp_path / "narrow.ckpt")
+    np.testing.assert_array_equal(again.update(data.values[0]).low_rank, narrow.update(data.values[0]).low_rank)
+
+
+def test_places_grow_when_they_are_full(monkeypatch):
+    monkeypatch.setattr(functional, "LARGE", 0)
+    config = ut.make_config("fixed", max_rank=16, window=3)
+    state = ut.init(config, (6, 5))
+    for x in drifting((6, 5), 2, slices=6, seed=1).values:
+        state, _ = ut.step(state, x)
+    factors = rank.resized(state.core.factors, 4)
+    np.testing.assert_allclose(predict.low_rank(factors), predict.low_rank(state.core.factors), rtol=1e-5, atol=1e-6)
+    crowded = replace(state, steps=10, core=replace(state.core, factors=replace(factors, alive=factors.alive | True)))
+    grown = functional.fitted(crowded)
+    assert grown.core.factors.alive.shape == (8,)
+    assert int(grown.core.factors.alive.sum()) == 4
+    assert functional.fitted(replace(crowded, steps=11)) is not grown
+    assert functional.fitted(replace(crowded, steps=11)).core.factors.alive.shape == (4,)
+
+
+def test_results_are_fetched_when_asked_for(monkeypatch):
+    """A step hands nothing back to the host by itself; an array that is not asked for stays where it is."""
+    model = ut.RobustCP("fixed", max_rank=3, window=4)
+    data = drifting((6, 5), 2, slices=6, seed=1)
+    for x in data.values[:5]:
+        model.update(x).low_rank  # noqa: B018
+    with jax.transfer_guard_device_to_host("disallow"):
+        result = model.update(data.values[5])
+    assert "low_rank" not in vars(result)
+    assert result.low_rank.dtype == np.float64
+    assert result.low_rank is result.low_rank
+    assert "outliers" not in vars(result)

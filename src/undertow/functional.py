@@ -28,6 +28,15 @@ from undertow.slices import Slice, as_slice
 from undertow.telling import Foretold, Telling
 from undertow.units import Given, Scaling, first_unit
 
+LARGE = 100_000
+"""Entries of a window from which on the number of places follows the rank."""
+REVIEW = 5
+"""Slices between looks at it."""
+ROOM = 2
+"""Places that are left free for newcomers."""
+SMALLEST = 4
+"""Fewest places."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -65,15 +74,47 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult
     return after, StepResult(telling)
 
 
+def working(state: State) -> Config:
+    """The settings that the compiled programs get: with as many components as the state has places for."""
+    return replace(state.config, max_rank=state.core.factors.alive.shape[0])
+
+
+def fitted(state: State) -> State:
+    """The state with places for the components that live and a few more: a step costs what they cost.
+
+    Looked at once in a while and for large slices only, since every number of places is a program of its own.
+    """
+    config, places = state.config, state.core.factors.alive.shape[0]
+    large = config.window * math.prod(state.shape) >= LARGE
+    if config.start != "warm" or not large or state.steps < 2 * config.window or state.steps % REVIEW:
+        return state
+    with scope(config):
+        alive = int(state.core.factors.alive.sum())
+        sizes = [size for size in sizes_of(config.max_rank) if size >= alive + ROOM] or [config.max_rank]
+        # Grown when full, shrunk when there is room to spare: nobody changes back and forth.
+        if sizes[-1] < places or alive == places < config.max_rank:
+            factors = rank.resized(state.core.factors, sizes[-1])
+            return replace(state, core=replace(state.core, factors=factors))
+    return state
+
+
+def sizes_of(max_rank: int) -> list[int]:
+    """The numbers of places that programs are compiled for, largest first."""
+    sizes = [max_rank]
+    while sizes[-1] // 2 >= SMALLEST:
+        sizes.append((sizes[-1] + 1) // 2)
+    return sizes
+
+
 def learn(state: State, given: Given, foretold: Foretold | None = None) -> tuple[State, Telling]:
     """Learn from a slice without waiting for the device. The state handed in is used up: its memory is the new one's.
 
     `foretold` is what a model that is not robust tells outliers by.
     """
-    state = _with_unit(state, given.piece)
+    state = fitted(_with_unit(state, given.piece))
     scaling = Scaling.of(state.config, state.unit)
     with scope(state.config):
-        core, report = advance(state.core, given.values(scaling), given.mask(), state.config)
+        core, report = advance(state.core, given.values(scaling), given.mask(), working(state))
     telling = Telling(state.config, scaling, report, given, None if state.config.robust else foretold)
     return replace(state, steps=state.steps + 1, core=core), telling
 
@@ -91,7 +132,7 @@ def foretell(state: State, given: Given) -> Foretold | None:
     half = np.random.default_rng(state.steps).random(state.shape) < 0.5
     with scope(state.config):
         values = given.values(Scaling.of(state.config, state.unit))
-        return Foretold(*run_foretell(state.core, values, given.mask(), half, state.config))
+        return Foretold(*run_foretell(state.core, values, given.mask(), half, working(state)))
 
 
 def look(state: State, values: Any, mask: Any = None) -> Estimate:
@@ -100,7 +141,7 @@ def look(state: State, values: Any, mask: Any = None) -> Estimate:
     state = _with_unit(state, given.piece)
     scaling = Scaling.of(state.config, state.unit)
     with scope(state.config):
-        report = project(state.core, given.values(scaling), given.mask(), state.config)
+        report = project(state.core, given.values(scaling), given.mask(), working(state))
     return Estimate(Telling(state.config, scaling, report, given))
 
 
@@ -112,7 +153,7 @@ def smoothed(state: State, lag: int) -> Estimate:
     if not 0 <= lag < most:
         raise ValueError(f"lag must be at least 0 and below the {most} slices now in the window, got {lag!r}.")
     with scope(state.config):
-        report = smooth(state.core, np.int32(lag), state.config)
+        report = smooth(state.core, np.int32(lag), working(state))
     return Estimate(Telling(state.config, Scaling.of(state.config, state.unit), report))
 
 

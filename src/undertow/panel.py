@@ -124,7 +124,8 @@ def learn(panel: Panel, piece: Slice) -> tuple[Panel, StepResult]:
     own = panel.members if len(panel.members) == 1 else copied(panel).members
     learned = [functional.learn(member.state, given, one) for member, one in zip(own, foretold, strict=True)]
     members = (replace(member, state=state) for member, (state, _) in zip(panel.members, learned, strict=True))
-    panel = replace(panel, members=tuple(members), steps=panel.steps + 1, typical=_typical(panel.typical, piece))
+    typical = panel.typical if len(panel.configs) == 1 else _typical(panel.typical, piece)  # nobody to be judged
+    panel = replace(panel, members=tuple(members), steps=panel.steps + 1, typical=typical)
     return _seated(panel), StepResult(learned[speaker][1], learned[judge][1])
 
 
@@ -175,7 +176,7 @@ def _judged(panel: Panel, piece: Slice, foretold: list[Foretold | None]) -> Pane
 
 
 def _in_data_units(foretold: Foretold, state: State) -> NDArray[np.float64]:
-    return Scaling.of(state.config, state.unit).unscaled(foretold.mean)
+    return Scaling.of(state.config, state.unit).unscaled(np.nan_to_num(foretold.mean))
 
 
 def _with_score(member: Member, score: float) -> Member:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ from undertow.model.state import Core
 from undertow.model.step import init_core
 from undertow.panel import Member, Panel
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 """Raise it whenever the meaning or the names of the arrays change, and say in `load` how to read older ones."""
 
 
@@ -34,6 +34,7 @@ def save(path: str | os.PathLike[str], params: dict[str, Any], panel: Panel) -> 
         "members": [
             {
                 "config": panel.configs.index(member.state.config),
+                "places": member.state.core.factors.alive.shape[0],
                 "unit": member.state.unit,
                 "steps": member.state.steps,
                 "score": member.score,
@@ -78,7 +79,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Panel:
     members = []
     for place, held in enumerate(header["members"]):
         config = configs[held["config"]]
-        core = _restored_core(config, shape, arrays, f"{place}.")
+        core = _restored_core(replace(config, max_rank=int(held["places"])), shape, arrays, f"{place}.")
         state = State(config, shape, float(held["unit"]), int(held["steps"]), core)
         members.append(Member(state, float(held["score"]), int(held["judged"])))
     if not members:

@@ -76,13 +76,16 @@ def as_slice(
     given = None if mask is None else _as_mask(mask, actual)
     with np.errstate(over="ignore", invalid="ignore"):  # garbage under the mask may overflow; the rest is checked below
         values = np.array(np.ma.getdata(x) if isinstance(x, np.ma.MaskedArray) else x, dtype=dtype, order="C")
-    observed = ~np.isnan(values)
-    if isinstance(x, np.ma.MaskedArray):
-        observed &= ~np.ma.getmaskarray(x)
-    if given is not None:
-        observed &= given
-    values[~observed] = 0
-    _check_finite(values)
+    observed = np.isfinite(values)
+    plain = given is None and not isinstance(x, np.ma.MaskedArray)
+    if not (plain and observed.all()):  # a full slice of numbers, as most videos are, needs no second look
+        observed = ~np.isnan(values)
+        if isinstance(x, np.ma.MaskedArray):
+            observed &= ~np.ma.getmaskarray(x)
+        if given is not None:
+            observed &= given
+        np.copyto(values, 0, where=~observed)
+        _check_finite(values)
     values.flags.writeable = False
     observed.flags.writeable = False
     return Slice(values, observed, _scalar_time(x) if time is None else time)

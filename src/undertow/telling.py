@@ -48,11 +48,12 @@ class Telling:
 
     def std(self) -> Floats:
         """Of a new observation."""
-        return self._deviation(self._fetched("low_rank_variance") + self._fetched("noise_variance"))
+        parts = self._fetched("low_rank_variance"), self._fetched("noise_variance")
+        return self._deviation(np.add(*parts, dtype=np.float64))
 
     def low_rank_std(self) -> Floats:
         """Of the low rank alone."""
-        return self._deviation(self._fetched("low_rank_variance"))
+        return self._deviation(self._fetched("low_rank_variance").astype(np.float64))
 
     def outliers(self) -> Floats:
         """In units of the data; what an outlier adds depends on where it stands if the scale is logarithmic."""
@@ -60,7 +61,7 @@ class Telling:
         outliers = self.scaling.unscaled(inside)
         if self.scaling.log:
             base = self._centre if self.foretold is None else np.asarray(self.foretold.mean, np.float64)
-            outliers = self.scaling.unscaled(base + inside) - self.scaling.unscaled(base)
+            outliers = self.scaling.unscaled(base + inside.astype(np.float64)) - self.scaling.unscaled(base)
         too_large = self._too_large
         return outliers if too_large is None else np.where(too_large[1], too_large[0] - self.low_rank(), outliers)
 
@@ -79,8 +80,9 @@ class Telling:
         return _finite(noise * np.hypot(LOG_UNIT, 1) if self.scaling.log else noise)
 
     def trouble(self) -> Trouble:
-        """As flags."""
-        return Trouble(int(self._numbers["trouble"]))
+        """As flags. What is full with few places still has room up to `max_rank`."""
+        trouble = Trouble(int(self._numbers["trouble"]))
+        return trouble & ~Trouble.RANK_FULL if self.rank() < self.config.max_rank else trouble
 
     def settings(self) -> dict[str, Any]:
         """By name."""
@@ -101,19 +103,19 @@ class Telling:
         return dict(zip(names, jax.device_get([getattr(self.report, name) for name in names]), strict=True))
 
     @cached_property
-    def _centre(self) -> Floats:
+    def _centre(self) -> NDArray[Any]:
         return self._fetched("low_rank")
 
-    def _fetched(self, name: str) -> Floats:
+    def _fetched(self, name: str) -> NDArray[Any]:
         """An array of the report; where the arithmetic overflowed, the nearest numbers."""
-        array = np.asarray(getattr(self.report, name), np.float64)
+        array = np.asarray(getattr(self.report, name))
         return np.nan_to_num(array) if Trouble.NOT_FINITE in self.trouble() else array
 
     @cached_property
-    def _outliers(self) -> tuple[Floats, Floats]:
+    def _outliers(self) -> tuple[NDArray[Any], Floats]:
         """Outliers inside the model, and their probabilities."""
         if self.foretold is None or self.given is None:
-            return self._fetched("outliers"), self._fetched("outlier_probability")
+            return self._fetched("outliers"), self._fetched("outlier_probability").astype(np.float64)
         # For a model that learns from every entry alike: how far the entry lies from what the others foretold.
         piece: Slice = self.given.piece
         seen = piece.mask if self._too_large is None else piece.mask & ~self._too_large[1]

@@ -18,6 +18,8 @@ from undertow.model.config import Config
 from undertow.model.step import LARGEST
 from undertow.slices import Slice
 
+SAFE_UNIT = 1e200
+"""Up to this unit nothing on the linear scale can leave float64."""
 LOG_UNIT = 0.5
 """Where the logarithmic scale bends into a linear one, in units of the stream."""
 
@@ -48,19 +50,22 @@ class Scaling:
     def scaled(self, values: NDArray[Any]) -> NDArray[Any]:
         """Data for the model. What is too large for it may become infinite: the compiled step leaves it out."""
         with np.errstate(over="ignore"):
-            size = np.divide(values, self.unit or 1.0, dtype=np.float64)
-            if self.log:
-                size = np.where(np.abs(size) > LARGEST, np.inf, np.arcsinh(size / LOG_UNIT))
-            inside: NDArray[Any] = size.astype(self.dtype)
+            if not self.log:
+                # In one pass: a video has little time.
+                inside: NDArray[Any] = np.empty(values.shape, self.dtype)
+                return np.divide(values, np.float64(self.unit or 1.0), out=inside, casting="same_kind")
+            size = values.astype(np.float64) / (self.unit or 1.0)
+            inside = np.where(np.abs(size) > LARGEST, np.inf, np.arcsinh(size / LOG_UNIT)).astype(self.dtype)
             return inside
 
     def unscaled(self, inside: Any) -> NDArray[np.float64]:
         """What `scaled` did, undone; what does not fit float64 becomes its largest number."""
+        values = np.asarray(inside)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = np.asarray(inside, np.float64)
             if self.log:
-                values = LOG_UNIT * np.sinh(values)
-            return _finite(values * self.unit)
+                values = LOG_UNIT * np.sinh(values, dtype=np.float64)
+            data: NDArray[np.float64] = np.multiply(values, self.unit, dtype=np.float64)
+        return np.nan_to_num(data) if self.log or self.unit > SAFE_UNIT else data
 
     def too_large(self, piece: Slice) -> NDArray[np.bool_]:
         """Observed entries that the compiled step leaves out."""
@@ -88,9 +93,3 @@ class Given:
         if None not in self._made:
             self._made[None] = jax.device_put(self.piece.mask)
         return self._made[None]
-
-
-def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers only; most often there is nothing to do."""
-    finite: NDArray[np.float64] = values if np.isfinite(values).all() else np.nan_to_num(values)
-    return finite

@@ -28,7 +28,7 @@ _SHARED = (
     "experiments/contenders.py",
     "experiments/streams.py",
 )
-_OURS = ("model", "estimator.py", "functional.py", "slices.py", "result.py")
+_OURS = ("model", "estimator.py", "panel.py", "functional.py", "telling.py", "units.py", "slices.py", "result.py")
 
 
 class CellStore:

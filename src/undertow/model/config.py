@@ -52,7 +52,7 @@ class Config:
     step anew with all components from an SVD of the window and let them shrink away, as the paper does ("svd")."""
     max_iterations: int = 30
     """Most sweeps over all unknowns per slice."""
-    tolerance: float = 0.02
+    tolerance: float = 0.01
     """Stop when the newest slice moves by less than this many noise standard deviations (root mean square)."""
     dtype: Dtype = "float32"
     """Precision of the arithmetic."""

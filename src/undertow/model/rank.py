@@ -78,6 +78,29 @@ def without(factors: Factors, component: Array) -> Factors:
     return smaller
 
 
+def resized(factors: Factors, places: int) -> Factors:
+    """The factors with room for `places` components: more places are empty, fewer keep the living ones."""
+    order = jnp.argsort(~factors.alive, stable=True)[:places]
+    missing = max(places - order.shape[0], 0)
+
+    def along(array: Array, axes: tuple[int, ...], filling: float = 0) -> Array:
+        for axis in axes:
+            array = jnp.take(array, order, axis=axis)
+            widths = [(0, missing if place == axis else 0) for place in range(array.ndim)]
+            array = jnp.pad(array, widths, constant_values=filling)
+        return array
+
+    return Factors(
+        means=tuple(along(mean, (1,)) for mean in factors.means),
+        covariances=tuple(along(covariance, (1, 2)) for covariance in factors.covariances),
+        row_means=along(factors.row_means, (1,)),
+        row_covariances=along(factors.row_covariances, (1, 2)),
+        alive=along(factors.alive, (0,)),
+        precision_shape=along(factors.precision_shape, (0,), 1),
+        precision_rate=along(factors.precision_rate, (0,), 1),
+    )
+
+
 def death(
     factors: Factors, residual: Array, variance: Array, weights: Array, row_share: Array, prior: float
 ) -> tuple[Factors, Array, Array, Array]:
