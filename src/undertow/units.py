@@ -53,7 +53,8 @@ class Scaling:
             if not self.log:
                 # In one pass: a video has little time.
                 inside: NDArray[Any] = np.empty(values.shape, self.dtype)
-                return np.divide(values, np.float64(self.unit or 1.0), out=inside, casting="same_kind")
+                np.divide(values, np.float64(self.unit or 1.0), out=inside, casting="same_kind")
+                return inside
             size = values.astype(np.float64) / (self.unit or 1.0)
             inside = np.where(np.abs(size) > LARGEST, np.inf, np.arcsinh(size / LOG_UNIT)).astype(self.dtype)
             return inside
