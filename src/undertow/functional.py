@@ -29,7 +29,9 @@ from undertow.telling import Foretold, Telling
 from undertow.units import Given, Scaling, first_unit
 
 LARGE = 100_000
-"""Entries of a window from which on the number of places follows the rank."""
+"""Entries of a window from which on it pays to have programs of its own for few places and for nearly full data."""
+HOLES = 50
+"""A window is nearly full if no more than one in so many of its entries is missing."""
 REVIEW = 5
 """Slices between looks at it."""
 ROOM = 2
@@ -51,6 +53,8 @@ class State:
     """Slices seen."""
     core: Core
     """The arrays, in units of the stream."""
+    missing: tuple[int, ...] = ()
+    """Entries missing in each slice of the window, oldest first."""
 
 
 def init(config: Config, shape: tuple[int, ...]) -> State:
@@ -98,6 +102,14 @@ def fitted(state: State) -> State:
     return state
 
 
+def holes(state: State) -> int | None:
+    """The most entries that may be missing for sums to fall apart over the axes; None where they do not."""
+    config, entries = state.config, state.config.window * math.prod(state.shape)
+    plain = not (config.robust or config.level) and config.noise == "shared" and config.outliers == "contaminated"
+    most = entries // HOLES
+    return most if plain and entries >= LARGE and sum(state.missing) <= most else None
+
+
 def sizes_of(max_rank: int) -> list[int]:
     """The numbers of places that programs are compiled for, largest first."""
     sizes = [max_rank]
@@ -112,9 +124,11 @@ def learn(state: State, given: Given, foretold: Foretold | None = None) -> tuple
     `foretold` is what a model that is not robust tells outliers by.
     """
     state = fitted(_with_unit(state, given.piece))
+    absent = given.piece.mask.size - int(np.count_nonzero(given.piece.mask))
+    state = replace(state, missing=(*state.missing, absent)[-state.config.window :])
     scaling = Scaling.of(state.config, state.unit)
     with scope(state.config):
-        core, report = advance(state.core, given.values(scaling), given.mask(), working(state))
+        core, report = advance(state.core, given.values(scaling), given.mask(), working(state), holes=holes(state))
     telling = Telling(state.config, scaling, report, given, None if state.config.robust else foretold)
     return replace(state, steps=state.steps + 1, core=core), telling
 

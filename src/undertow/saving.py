@@ -35,6 +35,7 @@ def save(path: str | os.PathLike[str], params: dict[str, Any], panel: Panel) -> 
             {
                 "config": panel.configs.index(member.state.config),
                 "places": member.state.core.factors.alive.shape[0],
+                "missing": list(member.state.missing),
                 "unit": member.state.unit,
                 "steps": member.state.steps,
                 "score": member.score,
@@ -80,7 +81,8 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Panel:
     for place, held in enumerate(header["members"]):
         config = configs[held["config"]]
         core = _restored_core(replace(config, max_rank=int(held["places"])), shape, arrays, f"{place}.")
-        state = State(config, shape, float(held["unit"]), int(held["steps"]), core)
+        missing = tuple(int(count) for count in held["missing"])
+        state = State(config, shape, float(held["unit"]), int(held["steps"]), core, missing)
         members.append(Member(state, float(held["score"]), int(held["judged"])))
     if not members:
         raise ValueError("no model inside")

@@ -17,7 +17,7 @@ from jax import Array, lax
 from jax.tree_util import register_dataclass, register_pytree_node
 
 from undertow.model import level as levels
-from undertow.model import predict, rank
+from undertow.model import predict, rank, separable
 from undertow.model.birth import Birth, born
 from undertow.model.config import Config
 from undertow.model.factors import single_row, sweep, with_row
@@ -133,9 +133,13 @@ def init_core(config: Config, shape: tuple[int, ...]) -> Core:
     return separate
 
 
-@partial(jax.jit, donate_argnums=0)
-def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Core, Report]:
-    """One slice: values and mask in, the new state and the report out. The old state's memory becomes the new one's."""
+@partial(jax.jit, donate_argnums=0, static_argnames="holes")
+def advance(core: Core, values: Array, mask: Array, config: Config, holes: int | None = None) -> tuple[Core, Report]:
+    """One slice: values and mask in, the new state and the report out. The old state's memory becomes the new one's.
+
+    `holes`, if given, is the most entries that can be missing in the window: see `separable.py` for what that is worth,
+    and for which models.
+    """
     model = OUTLIER_MODELS[config.outliers]
     before = core
     values, seen = usable(values, mask)
@@ -164,8 +168,10 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
         failed=zero,
     )
 
+    gaps = None if holes is None else separable.holes(window, holes)
+
     def one_sweep(progress: Progress) -> Progress:
-        return swept(config, window, progress)
+        return swept(config, window, progress) if gaps is None else swept_nearly_full(config, window, progress, gaps)
 
     def one_round(progress: Progress) -> Progress:
         progress = replace(progress, moving=jnp.asarray(True), changed=jnp.asarray(False))
@@ -173,6 +179,9 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
             warm, jnp.minimum(progress.iterations + PATIENCE, config.max_iterations), config.max_iterations
         )
         progress = lax.while_loop(lambda progress: progress.moving & (progress.iterations < most), one_sweep, progress)
+        if gaps is not None:
+            residual = window.values - predict.low_rank(progress.factors)
+            progress = replace(progress, residual=residual, variance=predict.variance(progress.factors))
         if config.start == "svd":
             return progress
         # Not at the very end: a newcomer must have been swept at least once.
@@ -227,7 +236,7 @@ def left_out(condition: Array, core: Core, before: Core) -> Core:
 
 
 def swept(config: Config, window: Window, progress: Progress) -> Progress:
-    """One sweep over all unknowns, and whether another is needed."""
+    """One sweep over all unknowns."""
     model = OUTLIER_MODELS[config.outliers]
     slice_weights = window.slice_weights(config.forgetting)
     row_share = model.row_share(slice_weights)
@@ -239,6 +248,33 @@ def swept(config: Config, window: Window, progress: Progress) -> Progress:
     residual, variance = residual - levels.mean_of(level), variance + levels.variance_of(level)
     outliers = model.update(config, progress.outliers, window, slice_weights, residual, variance)
     newest = window.values[window.newest] - residual[window.newest]
+    progress = replace(progress, level=level, residual=residual, variance=variance)
+    return settled(config, progress, factors, outliers, newest, failed)
+
+
+def swept_nearly_full(config: Config, window: Window, progress: Progress, gaps: separable.Holes) -> Progress:
+    """The same sweep by sums that fall apart; residuals and variances of entries are left for the end."""
+    before = progress.outliers
+    assert isinstance(before, Contaminated)
+    slice_weights = window.slice_weights(config.forgetting)
+    weights = separable.weights(before, slice_weights)
+    factors, failed = separable.sweep(progress.factors, window.values, weights, slice_weights, gaps)
+    factors = rank.update_precision(factors, slice_weights, config.precision_prior)
+    outliers = separable.update(config, before, window, slice_weights, separable.squares(factors, window, gaps))
+    newest = predict.low_rank(only_row(factors, window.newest))[0]
+    return settled(config, progress, factors, outliers, newest, failed)
+
+
+def settled(
+    config: Config,
+    progress: Progress,
+    factors: Factors,
+    outliers: Contaminated | GaussianGamma,
+    newest: Array,
+    failed: Array,
+) -> Progress:
+    """What a sweep has found, and whether another is needed."""
+    model = OUTLIER_MODELS[config.outliers]
     # Moves below the rounding of the arithmetic say nothing, however small the noise.
     resolution = 30 * float(np.finfo(newest.dtype).eps) * jnp.sqrt((newest**2).mean())
     least = jnp.maximum(config.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
@@ -250,9 +286,6 @@ def swept(config: Config, window: Window, progress: Progress) -> Progress:
         progress,
         factors=factors,
         outliers=outliers,
-        level=level,
-        residual=residual,
-        variance=variance,
         newest=newest,
         moving=moving,
         iterations=progress.iterations + 1,

@@ -1,0 +1,101 @@
+"""Nearly full windows: sums that fall apart over the axes, less the holes, against the sweep over all entries."""
+
+from dataclasses import replace
+
+import dense
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow import functional
+from undertow.datasets.synthetic import drifting
+from undertow.model import factors as dense_factors
+from undertow.model import predict, separable
+from undertow.model.outliers import contaminated
+from undertow.model.state import over_slice
+
+PLAIN = {"robust": False, "noise": "shared"}
+
+
+def setting(shape, size, length, filled=None, observed=0.9):
+    config, core = dense.random_core(shape, size, length, "default", 5, filled=filled, observed=observed, **PLAIN)
+    outliers = replace(
+        core.outliers,
+        probability=jnp.zeros_like(core.outliers.probability),
+        noise_shape=jnp.full_like(core.outliers.noise_shape, core.outliers.pool_shape),
+        noise_rate=jnp.full_like(core.outliers.noise_rate, core.outliers.pool_rate),
+    )
+    core = replace(core, outliers=outliers)
+    gaps = separable.holes(core.window, core.window.mask.size)
+    return config, core, gaps, core.window.slice_weights(config.forgetting)
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("short", [0, 1])
+@pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE[:4])
+def test_a_sweep_is_the_sweep_over_all_entries(shape, size, length, short):
+    _, core, gaps, omega = setting(shape, size, length, filled=max(length - short, 1))
+    weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
+    expected, _ = dense_factors.sweep(core.factors, weights, targets, omega)
+    found, failed = separable.sweep(
+        core.factors, core.window.values, separable.weights(core.outliers, omega), omega, gaps
+    )
+    assert failed == 0
+    for one, other in zip(dense.means_of(found), dense.means_of(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    for one, other in zip(dense.covariances_of(found), dense.covariances_of(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE[:4])
+def test_sums_of_squares_and_the_noise(shape, size, length):
+    config, core, gaps, omega = setting(shape, size, length)
+    residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
+    expected = over_slice(jnp.where(core.window.mask, residual**2 + variance, 0))
+    found = separable.squares(core.factors, core.window, gaps)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    one = contaminated.update(config, core.outliers, core.window, omega, residual, variance)
+    other = separable.update(config, core.outliers, core.window, omega, found)
+    for name in ("rate_a", "rate_b", "ratio", "slice_scale", "pool_rate", "noise_rate", "noise_shape"):
+        np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-8, err_msg=name)
+
+
+def test_a_stream_comes_out_the_same_whichever_way_is_taken(monkeypatch):
+    """The way changes when too much is missing, and back."""
+    data = drifting((9, 8), 2, observed=1.0, outlier_fraction=0.0, slices=24, seed=3)
+    values = data.values.copy()
+    values[5, 2, 3] = values[9, 1, 1] = np.nan
+    values[14, :6] = np.nan
+    settings = {"max_rank": 4, "window": 4, "dtype": "float64", **PLAIN}
+    masked, quick = ut.RobustCP("fixed", **settings), ut.RobustCP("fixed", **settings)
+    taken = []
+    for x in values:
+        monkeypatch.setattr(functional, "LARGE", 10**9)
+        expected = masked.update(x)
+        monkeypatch.setattr(functional, "LARGE", 0)
+        monkeypatch.setattr(functional, "REVIEW", 10**9)  # places stay as they are
+        found = quick.update(x)
+        taken.append(functional.holes(quick.state))
+        np.testing.assert_allclose(found.low_rank, expected.low_rank, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(found.std, expected.std, rtol=1e-6)
+        assert found.iterations == expected.iterations
+        assert found.rank == expected.rank
+    assert taken[10] is not None
+    assert taken[14] is None
+    assert taken[-1] is not None
+
+
+def test_only_models_whose_weights_fall_apart_take_the_way():
+    shape = (200, 200)
+    for settings, expected in (
+        (PLAIN, True),
+        ({"robust": True, "noise": "shared"}, False),
+        ({"robust": False, "noise": "entry"}, False),
+        ({**PLAIN, "level": True}, False),
+    ):
+        state = functional.State(ut.make_config("fixed", **settings), shape, 1.0, 0, None)
+        assert (functional.holes(state) is not None) == expected
+    small = functional.State(ut.make_config("fixed", **PLAIN), (5, 5), 1.0, 0, None)
+    assert functional.holes(small) is None
