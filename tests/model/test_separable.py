@@ -23,6 +23,7 @@ def setting(shape, size, length, filled=None, observed=0.9):
     outliers = replace(
         core.outliers,
         probability=jnp.zeros_like(core.outliers.probability),
+        rate_a=jnp.asarray(contaminated.NEVER),
         noise_shape=jnp.full_like(core.outliers.noise_shape, core.outliers.pool_shape),
         noise_rate=jnp.full_like(core.outliers.noise_rate, core.outliers.pool_rate),
     )
