@@ -31,24 +31,43 @@ def first_unit(piece: Slice) -> float:
     return float(np.median(sizes / largest) * largest)
 
 
+def first_units(piece: Slice) -> NDArray[np.float64]:
+    """`first_unit` of many slices (n, I_1, …), each for itself (n,)."""
+    sizes = np.abs(piece.values.reshape(len(piece.values), -1).astype(np.float64))
+    counts = piece.mask.reshape(sizes.shape) & (sizes > 0)
+    largest = np.where(counts, sizes, 0).max(axis=1, keepdims=True)
+    ordered = np.sort(np.where(counts, sizes / np.where(largest > 0, largest, 1), np.inf), axis=1)
+    number = counts.sum(axis=1)
+    row = np.arange(len(sizes))
+    middle = (
+        ordered[row, np.maximum(number - 1, 0) // 2] + ordered[row, np.minimum(number // 2, len(ordered.T) - 1)]
+    ) / 2
+    units: NDArray[np.float64] = np.where(number > 0, np.where(number > 0, middle, 0) * largest[:, 0], 0.0)
+    return units
+
+
 @dataclass(frozen=True)
 class Scaling:
-    """From the data of one stream to its model and back."""
+    """From the data of one stream to its model and back; or of many, with units that broadcast against their slices."""
 
-    unit: float
+    unit: Any
     """0 until the first data that are not 0."""
     log: bool
     dtype: str
 
     @classmethod
-    def of(cls, config: Config, unit: float) -> Scaling:
+    def of(cls, config: Config, unit: Any) -> Scaling:
         """That of a model."""
         return cls(unit, config.scale == "log", config.dtype)
+
+    @property
+    def _divisor(self) -> Any:
+        return np.where(self.unit, self.unit, 1.0) if isinstance(self.unit, np.ndarray) else self.unit or 1.0
 
     def scaled(self, values: NDArray[Any]) -> NDArray[Any]:
         """Data for the model. What is too large for it may become infinite: the compiled step leaves it out."""
         with np.errstate(over="ignore"):
-            size = np.divide(values, self.unit or 1.0, dtype=np.float64)
+            size = np.divide(values, self._divisor, dtype=np.float64)
             if self.log:
                 size = np.where(np.abs(size) > LARGEST, np.inf, np.arcsinh(size / LOG_UNIT))
             inside: NDArray[Any] = size.astype(self.dtype)
@@ -65,7 +84,7 @@ class Scaling:
     def too_large(self, piece: Slice) -> NDArray[np.bool_]:
         """Observed entries that the compiled step leaves out."""
         with np.errstate(over="ignore"):
-            size = np.abs(piece.values.astype(np.float64) / (self.unit or 1.0))
+            size = np.abs(piece.values.astype(np.float64) / self._divisor)
         large: NDArray[np.bool_] = piece.mask & (size > LARGEST)
         return large
 
