@@ -37,7 +37,8 @@ class FleetTelling(Telling):
     def noise_stds(self) -> Floats:
         """Of every member."""
         noise = np.sqrt(self.by_member("typical_noise").astype(np.float64)) * np.reshape(self.scaling.unit, -1)
-        return np.nan_to_num(noise * np.hypot(LOG_UNIT, 1) if self.scaling.log else noise)
+        finite: Floats = np.nan_to_num(noise * np.hypot(LOG_UNIT, 1) if self.scaling.log else noise)
+        return finite
 
     def trouble(self) -> Trouble:
         """All that any member has."""
@@ -170,23 +171,28 @@ class OneTelling:
 
     def low_rank(self) -> Floats:
         """As in `Telling`, and so is all below."""
-        return self.result.low_rank[self.place]
+        value: Floats = self.result.low_rank[self.place]
+        return value
 
     def std(self) -> Floats:
         """Of a new observation."""
-        return self.result.std[self.place]
+        value: Floats = self.result.std[self.place]
+        return value
 
     def low_rank_std(self) -> Floats:
         """Of the low rank alone."""
-        return self.result.low_rank_std[self.place]
+        value: Floats = self.result.low_rank_std[self.place]
+        return value
 
     def outliers(self) -> Floats:
         """In units of the data."""
-        return self.result.outliers[self.place]
+        value: Floats = self.result.outliers[self.place]
+        return value
 
     def outlier_probability(self) -> Floats:
         """By entry."""
-        return self.result.outlier_probability[self.place]
+        value: Floats = self.result.outlier_probability[self.place]
+        return value
 
     def rank(self) -> int:
         """Living components."""

@@ -6,7 +6,7 @@ move, a quench or nothing more; those that want the same are gathered into a sma
 Each gets exactly what `advance` would have given it. One small transfer per batch, the next wants, is all that the host
 sees. Batches have a few fixed sizes, so that little is compiled; places that are left over in one are computed in vain.
 
-Measured on 12 × 12, W 20, R 5, warm, 256 members on one core: see docs/fleets.md.
+`python -m benchmarks.fleet` measures it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def advance_all(
             work(1)
         work(2)
     work(3)
-    return close_all(core, window, progress, present, config)
+    result: tuple[Core, Report] = close_all(core, window, progress, present, config)
+    return result
 
 
 def fetch(wants: Array) -> NDArray[np.int8]:
@@ -120,7 +121,8 @@ def work_some(
     """Sweep, move or quench some members; places beyond the last are nobody's."""
 
     def taken(tree: Tree) -> Tree:
-        return jax.tree.map(lambda leaf: jnp.take(leaf, places, axis=0, mode="clip"), tree)
+        part: Tree = jax.tree.map(lambda leaf: jnp.take(leaf, places, axis=0, mode="clip"), tree)
+        return part
 
     own_window, own = taken(window), taken(progress)
     own = jax.vmap(work, in_axes=(None, 0, 0))(config, own_window, own)
@@ -153,10 +155,11 @@ def fresh(config: Config, size: int, shape: tuple[int, ...]) -> Core:
 @partial(jax.jit, static_argnames=("config", "with_window"))
 def restart(core: Core, which: Array, config: Config, with_window: bool) -> Core:
     """Some members begin anew, with or without the slices in their window."""
-    blank = fresh(config, which.shape[0], core.window.values.shape[2:])
+    blank: Core = fresh(config, which.shape[0], core.window.values.shape[2:])
     if not with_window:
         blank = Core(core.window, blank.factors, blank.outliers, blank.level)
-    return choose_all(which, blank, core)
+    chosen: Core = choose_all(which, blank, core)
+    return chosen
 
 
 def choose_all(condition: Array, yes: Tree, no: Tree) -> Tree:
