@@ -6,20 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from undertow import estimator
+from undertow import estimator, fleet
 
 ROOT = Path(__file__).parents[1]
 
 
-def test_readme_code_runs(tmp_path, monkeypatch):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "docs/fleets.md"])
+def test_code_of_pages_runs(page, tmp_path, monkeypatch):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     monkeypatch.chdir(tmp_path)
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+        exec(compile(block, page, "exec"), {})
 
 
-@pytest.mark.parametrize("module", [estimator])
+@pytest.mark.parametrize("module", [estimator, fleet])
 def test_doctests(module):
     result = doctest.testmod(module)
     assert result.attempted > 0

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from undertow.checkpoint import CheckpointError
     from undertow.estimator import FactorMatrices, RobustCP, load
+    from undertow.fleet import Fleet
+    from undertow.fleet_result import FleetResult
     from undertow.functional import State, init, step
     from undertow.loop import run
     from undertow.model.config import Config, make_config
@@ -23,6 +25,8 @@ _HOMES = {
     "Config": "model.config",
     "Estimate": "result",
     "FactorMatrices": "estimator",
+    "Fleet": "fleet",
+    "FleetResult": "fleet_result",
     "RobustCP": "estimator",
     "Slice": "slices",
     "State": "functional",
@@ -44,6 +48,8 @@ __all__ = [
     "Config",
     "Estimate",
     "FactorMatrices",
+    "Fleet",
+    "FleetResult",
     "RobustCP",
     "Slice",
     "State",

@@ -185,15 +185,8 @@ def scope(config: Config) -> Any:
 def check_memory(configs: Sequence[Config], shape: tuple[int, ...]) -> None:
     """Refuse, before anything is allocated, what cannot fit into the memory now free. All configurations together."""
     config = configs[0]
-    size = 8 if config.dtype == "float64" else 4
-    entries, packed = math.prod(shape), config.max_rank * (config.max_rank + 1) // 2
-    kept = (config.window * (5 * size + 1) + 5 * len(PACES) * size) * entries
-    rows = 8 * (sum(shape) + config.window) * config.max_rank**2 * size
-    worked = config.window * entries * 11 * size
-    contracted = sorted((config.window, *shape))[-2]  # the sweeps sum over the two biggest axes first
-    worked += 4 * config.window * entries // contracted * packed * size
-    worked += 3 * max(shape) ** 2 * size if config.start == "svd" else 0
-    needed, free = len(configs) * (kept + rows) + worked, _free_memory()
+    kept, worked = memory(config, shape)
+    needed, free = len(configs) * kept + worked, free_memory()
     if needed > free:
         raise ValueError(
             f"x of shape {shape} with window={config.window} and max_rank={config.max_rank} needs about "
@@ -202,7 +195,21 @@ def check_memory(configs: Sequence[Config], shape: tuple[int, ...]) -> None:
         )
 
 
-def _free_memory() -> int:
+def memory(config: Config, shape: tuple[int, ...]) -> tuple[int, int]:
+    """Bytes that one state keeps, about, and that a step works in."""
+    size = 8 if config.dtype == "float64" else 4
+    entries, packed = math.prod(shape), config.max_rank * (config.max_rank + 1) // 2
+    kept = (config.window * (5 * size + 1) + 5 * len(PACES) * size) * entries
+    rows = 8 * (sum(shape) + config.window) * config.max_rank**2 * size
+    worked = config.window * entries * 11 * size
+    contracted = sorted((config.window, *shape))[-2]  # the sweeps sum over the two biggest axes first
+    worked += 4 * config.window * entries // contracted * packed * size
+    worked += 3 * max(shape) ** 2 * size if config.start == "svd" else 0
+    return kept + rows, worked
+
+
+def free_memory() -> int:
+    """Bytes of main memory that can be had now."""
     try:
         with open("/proc/meminfo") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))

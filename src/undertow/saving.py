@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -47,7 +48,7 @@ def save(path: str | os.PathLike[str], params: dict[str, Any], panel: Panel) -> 
     arrays = {"typical": panel.typical}
     for place, member in enumerate(panel.members):
         leaves, _ = jax.tree_util.tree_flatten_with_path(member.state.core)
-        arrays |= {f"{place}.{_name(path)}": np.asarray(leaf) for path, leaf in leaves}
+        arrays |= {f"{place}.{name_of(path)}": np.asarray(leaf) for path, leaf in leaves}
     write(path, header, arrays)
 
 
@@ -72,6 +73,41 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Panel]:
             "use the version of undertow that wrote it, or start a new model."
         ) from error
     return params, panel
+
+
+def save_fleet(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write a fleet: its settings, and every array with members as the first axis."""
+    write(path, {"kind": "Fleet", "state_version": STATE_VERSION, **header}, arrays)
+
+
+def load_fleet(
+    path: str | os.PathLike[str], config_of: Callable[[dict[str, Any]], Config]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read what `save_fleet` wrote, or say why not; `config_of` turns settings into a configuration."""
+    header, arrays = read(path)
+    if header.get("kind") != "Fleet":
+        raise CheckpointError(
+            f"checkpoint {os.fspath(path)} holds {header.get('kind')!r}, not a fleet: name another file."
+        )
+    try:
+        if header["state_version"] != STATE_VERSION:
+            raise ValueError(f"state version {header['state_version']!r}, not {STATE_VERSION}")
+        shape, config = tuple(int(size) for size in header["shape"]), config_of(dict(header["params"]))
+        with scope(config):
+            wanted = jax.tree_util.tree_flatten_with_path(jax.eval_shape(lambda: init_core(config, shape)))[0]
+        expected = {name_of(place): (leaf.shape, leaf.dtype) for place, leaf in wanted}
+        expected |= {"ids": ((), np.int64), "units": ((), np.float64), "steps": ((), np.int64)}
+        for name, (inner, dtype) in expected.items():
+            array = arrays[name]
+            if array.shape != (len(arrays["ids"]), *inner) or array.dtype != dtype:
+                raise ValueError(f"{name} is {array.dtype}{array.shape}")
+        int(header["next"])
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"checkpoint {os.fspath(path)} does not fit this Undertow ({error}): "
+            "use the version of undertow that wrote it, or start a new fleet."
+        ) from error
+    return header, arrays
 
 
 def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Panel:
@@ -100,14 +136,14 @@ def _restored_core(config: Config, shape: tuple[int, ...], arrays: dict[str, Any
         leaves, tree = jax.tree_util.tree_flatten_with_path(wanted)
         restored = []
         for place, leaf in leaves:
-            array = arrays[prefix + _name(place)]
+            array = arrays[prefix + name_of(place)]
             if array.shape != leaf.shape or array.dtype != leaf.dtype:
-                raise ValueError(f"{_name(place)} is {array.dtype}{array.shape}, not {leaf.dtype}{leaf.shape}")
+                raise ValueError(f"{name_of(place)} is {array.dtype}{array.shape}, not {leaf.dtype}{leaf.shape}")
             restored.append(jax.numpy.asarray(array))
         core: Core = jax.tree_util.tree_unflatten(tree, restored)
     return core
 
 
-def _name(place: Any) -> str:
+def name_of(place: Any) -> str:
     """window.values, factors.means.0, …"""
     return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in place)

@@ -116,13 +116,19 @@ class Telling:
         """Outliers inside the model, and their probabilities."""
         if self.foretold is None or self.given is None:
             return self._fetched("outliers"), self._fetched("outlier_probability").astype(np.float64)
-        # For a model that learns from every entry alike: how far the entry lies from what the others foretold.
+        return self._surprises()
+
+    def _surprises(self) -> tuple[Floats, Floats]:
+        """For a model that learns from every entry alike: how far the entry lies from what the others foretold."""
+        assert self.foretold is not None
+        assert self.given is not None
         piece: Slice = self.given.piece
         seen = piece.mask if self._too_large is None else piece.mask & ~self._too_large[1]
         rate, ratio = self.config.outlier_rate, self.config.outlier_variance
         values = np.where(seen, self.scaling.scaled(piece.values), 0).astype(np.float64)
-        surprise = values - self.foretold.mean
-        square = surprise**2 / self.foretold.variance
+        # Fetched first: beyond the scope of its precision, an array on the device computes in single precision.
+        surprise = values - np.asarray(self.foretold.mean, np.float64)
+        square = surprise**2 / np.asarray(self.foretold.variance, np.float64)
         logit = np.log(rate / (1 - rate)) - np.log(ratio) / 2 + (1 - 1 / ratio) / 2 * square
         probability: Floats = np.where(seen, 1 / (1 + np.exp(-np.clip(logit, -700, 700))), 0)
         return probability * (1 - 1 / ratio) * surprise, probability

@@ -33,19 +33,38 @@ def first_unit(piece: Slice) -> float:
     return float(np.median(sizes / largest) * largest)
 
 
+def first_units(piece: Slice) -> NDArray[np.float64]:
+    """`first_unit` of many slices (n, I_1, …), each for itself (n,)."""
+    sizes = np.abs(piece.values.reshape(len(piece.values), -1).astype(np.float64))
+    counts = piece.mask.reshape(sizes.shape) & (sizes > 0)
+    largest = np.where(counts, sizes, 0).max(axis=1, keepdims=True)
+    ordered = np.sort(np.where(counts, sizes / np.where(largest > 0, largest, 1), np.inf), axis=1)
+    number = counts.sum(axis=1)
+    row = np.arange(len(sizes))
+    middle = (
+        ordered[row, np.maximum(number - 1, 0) // 2] + ordered[row, np.minimum(number // 2, len(ordered.T) - 1)]
+    ) / 2
+    units: NDArray[np.float64] = np.where(number > 0, np.where(number > 0, middle, 0) * largest[:, 0], 0.0)
+    return units
+
+
 @dataclass(frozen=True)
 class Scaling:
-    """From the data of one stream to its model and back."""
+    """From the data of one stream to its model and back; or of many, with units that broadcast against their slices."""
 
-    unit: float
+    unit: Any
     """0 until the first data that are not 0."""
     log: bool
     dtype: str
 
     @classmethod
-    def of(cls, config: Config, unit: float) -> Scaling:
+    def of(cls, config: Config, unit: Any) -> Scaling:
         """That of a model."""
         return cls(unit, config.scale == "log", config.dtype)
+
+    @property
+    def _divisor(self) -> Any:
+        return np.where(self.unit, self.unit, 1.0) if isinstance(self.unit, np.ndarray) else self.unit or 1.0
 
     def scaled(self, values: NDArray[Any]) -> NDArray[Any]:
         """Data for the model. What is too large for it may become infinite: the compiled step leaves it out."""
@@ -53,9 +72,9 @@ class Scaling:
             if not self.log:
                 # In one pass: a video has little time.
                 inside: NDArray[Any] = np.empty(values.shape, self.dtype)
-                np.divide(values, np.float64(self.unit or 1.0), out=inside, casting="same_kind")
+                np.divide(values, np.float64(self._divisor), out=inside, casting="same_kind")
                 return inside
-            size = values.astype(np.float64) / (self.unit or 1.0)
+            size = values.astype(np.float64) / self._divisor
             inside = np.where(np.abs(size) > LARGEST, np.inf, np.arcsinh(size / LOG_UNIT)).astype(self.dtype)
             return inside
 
@@ -66,12 +85,12 @@ class Scaling:
             if self.log:
                 values = LOG_UNIT * np.sinh(values, dtype=np.float64)
             data: NDArray[np.float64] = np.multiply(values, self.unit, dtype=np.float64)
-        return np.nan_to_num(data) if self.log or self.unit > SAFE_UNIT else data
+        return np.nan_to_num(data) if self.log or np.max(self.unit) > SAFE_UNIT else data
 
     def too_large(self, piece: Slice) -> NDArray[np.bool_]:
         """Observed entries that the compiled step leaves out."""
         with np.errstate(over="ignore"):
-            size = np.abs(piece.values.astype(np.float64) / (self.unit or 1.0))
+            size = np.abs(piece.values.astype(np.float64) / self._divisor)
         large: NDArray[np.bool_] = piece.mask & (size > LARGEST)
         return large
 

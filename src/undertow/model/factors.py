@@ -29,6 +29,10 @@ MOST_TERMS = 32
 """Up to so many, terms of a sum are written out: one pass over all of them instead of a strided reduction."""
 
 
+SMALL_WINDOW = 2**15
+"""Up to so many entries a window is in cache anyway."""
+
+
 def second_moment(mean: Array, covariance: Array) -> Array:
     """B: packed E[aaᵀ] of every row, (rows, P)."""
     return outer(mean) + pack(covariance)
@@ -38,13 +42,13 @@ def contract(tensor: Array, columns: Array, axis: int) -> Array:
     """Σ over `axis` of tensor × columns (size, K); the K columns become the last axis.
 
     Full precision is asked for: GPUs would otherwise round the operands to TF32. On CPUs an axis in the middle is
-    contracted slice by slice, in cache, instead of moving the whole window.
+    contracted slice by slice, in cache, instead of moving the whole window, if that is large.
     """
 
     def product(part: Array, place: int) -> Array:
         return jnp.tensordot(part, columns, axes=((place,), (0,)), precision=lax.Precision.HIGHEST)
 
-    if 0 < axis < tensor.ndim - 1 and jax.default_backend() == "cpu":
+    if 0 < axis < tensor.ndim - 1 and tensor.size > SMALL_WINDOW and jax.default_backend() == "cpu":
         parts: Array = lax.map(lambda part: product(part, axis - 1), tensor)
         return parts
     return product(tensor, axis)

@@ -82,13 +82,21 @@ class Progress:
     """Var x + Var m of the window."""
     newest: Array
     """m̄ + x̄ of the newest slice after the last sweep (I_1, …, I_N)."""
+    surprised: Array
+    """Whether the slice, as it was met, did not fit."""
+    too_large: Array
+    """Whether some of its entries are too large to compute with."""
+    warm: Array
+    """Whether patience is short: the window is full and the slice fits."""
     moving: Array
     """Whether another sweep is needed."""
     iterations: Array
+    most: Array
+    """How many sweeps there will have been at the end of this round, at most."""
     rounds: Array
     """How often components were born or died."""
     changed: Array
-    """Whether the last round ended so."""
+    """Whether components may be born or die after these sweeps: at first, and as long as some did."""
     failed: Array
     """Rows that could not be solved."""
 
@@ -140,16 +148,36 @@ def advance(core: Core, values: Array, mask: Array, config: Config, holes: int |
     `holes`, if given, is the most entries that can be missing in the window: see `separable.py` for what that is worth,
     and for which models.
     """
+    window, start = opened(core, values, mask, config)
+    gaps = None if holes is None else separable.holes(window, holes)
+
+    def one_sweep(progress: Progress) -> Progress:
+        return swept(config, window, progress) if gaps is None else swept_nearly_full(config, window, progress, gaps)
+
+    def one_round(progress: Progress) -> Progress:
+        progress = lax.while_loop(sweeping, one_sweep, progress)
+        if gaps is not None:
+            residual = window.values - predict.low_rank(progress.factors)
+            progress = replace(progress, residual=residual, variance=predict.variance(progress.factors))
+        if config.start == "svd":
+            return progress
+        moved: Progress = lax.cond(due(config, progress), lambda: moves(config, window, progress), lambda: progress)
+        return moved
+
+    end = lax.while_loop(lambda progress: sweeping(progress) | due(config, progress), one_round, start)
+    cold: Progress = lax.cond(too_wide(config, window, end), lambda: quenched(config, window, end), lambda: end)
+    return closed(config, core, window, cold)
+
+
+def opened(core: Core, values: Array, mask: Array, config: Config) -> tuple[Window, Progress]:
+    """The slice written into the window and met; all is ready for the sweeps."""
     model = OUTLIER_MODELS[config.outliers]
-    before = core
     values, seen = usable(values, mask)
     window = write(core.window, values, seen)
-    slice_weights = window.slice_weights(config.forgetting)
-    row_share = model.row_share(slice_weights)
     level = expected_level(core.level, window)
     outliers, factors = model.begin(config, core.outliers, core.factors, window, level)
     if config.start == "svd":
-        factors = svd_start(config, factors, window, row_share)
+        factors = svd_start(config, factors, window, model.row_share(window.slice_weights(config.forgetting)))
     surprised = model.surprised(outliers, window)
     warm = (window.filled == config.window) & ~surprised & (config.start == "warm")
     zero = jnp.asarray(0, jnp.int32)
@@ -161,48 +189,68 @@ def advance(core: Core, values: Array, mask: Array, config: Config, holes: int |
         residual=window.values,
         variance=jnp.zeros_like(window.values),
         newest=newest,
+        surprised=surprised,
+        too_large=(mask & ~seen).any(),
+        warm=warm,
         moving=jnp.asarray(True),
         iterations=zero,
+        most=most_sweeps(config, warm, zero),
         rounds=zero,
-        changed=jnp.asarray(True),
+        changed=jnp.asarray(config.start == "warm"),
         failed=zero,
     )
+    return window, start
 
-    gaps = None if holes is None else separable.holes(window, holes)
 
-    def one_sweep(progress: Progress) -> Progress:
-        return swept(config, window, progress) if gaps is None else swept_nearly_full(config, window, progress, gaps)
+def most_sweeps(config: Config, warm: Array, iterations: Array) -> Array:
+    """How many sweeps there will have been at the end of a round that begins now, at most."""
+    most = jnp.asarray(config.max_iterations, jnp.int32)
+    return jnp.where(warm, jnp.minimum(iterations + PATIENCE, most), most)
 
-    def one_round(progress: Progress) -> Progress:
-        progress = replace(progress, moving=jnp.asarray(True), changed=jnp.asarray(False))
-        most = jnp.where(
-            warm, jnp.minimum(progress.iterations + PATIENCE, config.max_iterations), config.max_iterations
-        )
-        progress = lax.while_loop(lambda progress: progress.moving & (progress.iterations < most), one_sweep, progress)
-        if gaps is not None:
-            residual = window.values - predict.low_rank(progress.factors)
-            progress = replace(progress, residual=residual, variance=predict.variance(progress.factors))
-        if config.start == "svd":
-            return progress
-        # Not at the very end: a newcomer must have been swept at least once.
-        due = (
-            (warm | ~progress.moving) & (progress.rounds < MOST_ROUNDS) & (progress.iterations < config.max_iterations)
-        )
-        moved: Progress = lax.cond(due, lambda: moves(config, window, progress), lambda: progress)
-        return moved
 
-    end = lax.while_loop(lambda progress: progress.changed, one_round, start)
+def sweeping(progress: Progress) -> Array:
+    """Whether the next thing to do is a sweep."""
+    return progress.moving & (progress.iterations < progress.most)
+
+
+def due(config: Config, progress: Progress) -> Array:
+    """Whether the next thing to do is to let components die and be born."""
+    settled = progress.changed & ~sweeping(progress) & (progress.warm | ~progress.moving)
+    # Not at the very end: a newcomer must have been swept at least once.
+    return settled & (progress.rounds < MOST_ROUNDS) & (progress.iterations < config.max_iterations)
+
+
+def too_wide(config: Config, window: Window, progress: Progress) -> Array:
+    """Whether, after the last sweep, less noise and more outliers are worth a try."""
+    if isinstance(progress.outliers, GaussianGamma):
+        return jnp.asarray(False)
+    return contaminated.too_wide(config, progress.outliers, window, progress.residual, progress.variance)
+
+
+def quenched(config: Config, window: Window, progress: Progress) -> Progress:
+    """That try."""
+    if isinstance(progress.outliers, GaussianGamma):
+        return progress
+    outliers, slice_weights = progress.outliers, window.slice_weights(config.forgetting)
+    cold = contaminated.colder(config, outliers, window, slice_weights, progress.residual, progress.variance)
+    return replace(progress, outliers=cold)
+
+
+def closed(config: Config, before: Core, window: Window, end: Progress) -> tuple[Core, Report]:
+    """What is done once per slice, after the sweeps: the new state and the report."""
+    model = OUTLIER_MODELS[config.outliers]
+    slice_weights = window.slice_weights(config.forgetting)
     outliers = model.finish(config, end.outliers, window, slice_weights, end.residual, end.variance)
     level = judged_level(outliers, end.level, window, end.residual)
     core = Core(window, end.factors, outliers, level)
-    evidence = rank.evidence(core.factors, row_share, config.precision_prior)
+    evidence = rank.evidence(core.factors, model.row_share(slice_weights), config.precision_prior)
     evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
     told = tell(config, core, window.newest, end.residual[window.newest], end.variance[window.newest])
     unsettled = end.moving & (end.iterations >= config.max_iterations)
     flags = jnp.where(unsettled, Trouble.NOT_CONVERGED.value, 0)
     flags |= jnp.where(end.failed > 0, Trouble.SINGULAR.value, 0)
-    flags |= jnp.where(surprised & core.factors.alive.any(), Trouble.CHANGED.value, 0)
-    flags |= jnp.where((mask & ~seen).any(), Trouble.OUT_OF_RANGE.value, 0)
+    flags |= jnp.where(end.surprised & core.factors.alive.any(), Trouble.CHANGED.value, 0)
+    flags |= jnp.where(end.too_large, Trouble.OUT_OF_RANGE.value, 0)
     report = replace(told, iterations=end.iterations, evidence=evidence, trouble=told.trouble | flags)
     return left_out(report.trouble & Trouble.NOT_FINITE.value != 0, core, before), report
 
@@ -352,6 +400,8 @@ def moves(config: Config, window: Window, progress: Progress) -> Progress:
         outliers=outliers,
         residual=residual,
         variance=variance,
+        moving=changed,
+        most=most_sweeps(config, progress.warm, progress.iterations),
         rounds=progress.rounds + changed,
         changed=changed,
     )

@@ -248,17 +248,35 @@ def update(
 def finish(
     config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Contaminated:
-    """Once per slice, at the end: less noise and more outliers, if that fits better; how strongly noise is pooled."""
-    state = quenched(config, state, window, slice_weights, residual, variance)
-    pooled: Contaminated = lax.cond(
+    """Once per slice, at the end: how strongly noise is pooled."""
+    better: Contaminated = lax.cond(
         config.noise_by_entry,
         lambda: update_pooling(state, window, slice_weights, residual**2 + variance),
         lambda: state,
     )
-    return pooled
+    return better
 
 
 def quenched(
+    config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+) -> Contaminated:
+    """Once per slice, before the end: less noise and more outliers, if that fits better."""
+    better: Contaminated = lax.cond(
+        too_wide(config, state, window, residual, variance),
+        lambda: colder(config, state, window, slice_weights, residual, variance),
+        lambda: state,
+    )
+    return better
+
+
+def too_wide(config: Config, state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
+    """Whether the noise is too wide for more than half of the residuals. Counted: a median would have to be sorted."""
+    scaled = sample(_scaled_squares(state, window, residual, variance))
+    small = (scaled < TOO_WIDE * CHI_SQUARE_MEDIAN).sum()
+    return config.robust & (2 * small > (~jnp.isnan(scaled)).sum())
+
+
+def colder(
     config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Contaminated:
     """Noise as small as its median says, and what sticks out then as outliers, if the evidence gains by it.
@@ -266,31 +284,29 @@ def quenched(
     Where a fifth of all entries are outliers, noise wide enough for all of them explains itself: no coordinate step
     leads from there to the truth.
     """
+    factor = jnp.nanmedian(sample(_scaled_squares(state, window, residual, variance))) / CHI_SQUARE_MEDIAN
+    cold = replace(
+        state,
+        ratio=state.ratio / factor,
+        pool_rate=state.pool_rate * factor,
+        noise_rate=state.noise_rate * factor,
+    )
+    cold = update_probability(cold, window, residual**2 + variance)
+    cold = lax.fori_loop(
+        0, QUENCH_TURNS, lambda _, cold: update(config, cold, window, slice_weights, residual, variance), cold
+    )
+
+    def bound(candidate: Contaminated) -> Array:
+        return evidence(config, candidate, window, slice_weights, residual, variance)
+
+    better: Contaminated = choose((factor > 0) & (bound(cold) > bound(state)), cold, state)
+    return better
+
+
+def _scaled_squares(state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
+    """τ̄ E r² / φ, around 1 where the noise is as it should be; NaN where nothing was observed."""
     square = residual**2 + variance
-    scaled = precision(state) * square / along_time(state.slice_scale, square)
-    factor = jnp.nanmedian(sample(jnp.where(window.mask, scaled, jnp.nan))) / CHI_SQUARE_MEDIAN
-
-    def colder() -> Contaminated:
-        cold = replace(
-            state,
-            ratio=state.ratio / factor,
-            pool_rate=state.pool_rate * factor,
-            noise_rate=state.noise_rate * factor,
-        )
-        cold = update_probability(cold, window, square)
-        cold = lax.fori_loop(
-            0, QUENCH_TURNS, lambda _, cold: update(config, cold, window, slice_weights, residual, variance), cold
-        )
-
-        def bound(candidate: Contaminated) -> Array:
-            return evidence(config, candidate, window, slice_weights, residual, variance)
-
-        better: Contaminated = choose(bound(cold) > bound(state), cold, state)
-        return better
-
-    due = config.robust & (factor < TOO_WIDE) & (factor > 0)
-    chosen: Contaminated = lax.cond(due, colder, lambda: state)
-    return chosen
+    return jnp.where(window.mask, precision(state) * square / along_time(state.slice_scale, square), jnp.nan)
 
 
 def outlier_probability(state: Contaminated, mask: Array, square: Array, scale: Array) -> Array:
