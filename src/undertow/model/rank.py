@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model import predict
+from undertow.model import past, predict
 from undertow.model.factors import all_covariances, all_means, with_axis
 from undertow.model.noise import expected_log, gamma_gap
 from undertow.model.state import Factors
@@ -39,6 +39,8 @@ def update_precision(factors: Factors, row_share: Array, prior: float) -> Factor
     for share, mean, covariance in rows:
         shape = shape + share.sum() / 2
         rate = rate + share @ (mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)) / 2
+    if factors.past is not None:
+        shape, rate = shape + factors.past.row_count / 2, rate + factors.past.row_square / 2
     return replace(factors, precision_shape=jnp.broadcast_to(shape, rate.shape), precision_rate=rate)
 
 
@@ -59,6 +61,8 @@ def evidence(factors: Factors, row_share: Array, prior: float) -> Array:
     """What the low-rank part adds to the bound besides the likelihood: its rows, and −KL(q(λ) ‖ p(λ))."""
     gaps = gamma_gap(factors.precision_shape, factors.precision_rate, prior, prior)
     total = -jnp.where(factors.alive, gaps, 0).sum()
+    if factors.past is not None:
+        total += past.rows_gone(factors, factors.past)
     rows = zip(all_means(factors), all_covariances(factors), axis_shares(factors, row_share), strict=True)
     return total + sum(rows_evidence(mean, covariance, share, factors) for mean, covariance, share in rows)
 
@@ -71,7 +75,7 @@ def sizes(factors: Factors) -> Array:
 def without(factors: Factors, component: Array) -> Factors:
     """The factors with one component dead."""
     keep = jnp.arange(factors.alive.shape[0]) != component
-    smaller = replace(factors, alive=factors.alive & keep)
+    smaller = replace(factors, alive=factors.alive & keep, past=past.without(factors.past, keep))
     for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
         both = keep[:, None] & keep[None, :]
         smaller = with_axis(smaller, axis, jnp.where(keep, mean, 0), jnp.where(both, covariance, 0))
@@ -98,6 +102,8 @@ def death(
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
     change = residual_then**2 - residual**2 + variance_then - variance
     gain = own[0] - own[1] - (weights * change).sum() / 2
+    if factors.past is not None:
+        gain += past.change(factors, smaller, factors.past)
     dies = factors.alive.any() & (gain > 0)
     kept, residual, variance = choose(dies, (smaller, residual_then, variance_then), (factors, residual, variance))
     return kept, residual, variance, dies

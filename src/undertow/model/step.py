@@ -16,10 +16,11 @@ from jax import Array, lax
 from jax.tree_util import register_dataclass, register_pytree_node
 
 from undertow.model import level as levels
-from undertow.model import predict, rank
+from undertow.model import past, predict, rank
 from undertow.model.birth import born, rank_one
 from undertow.model.config import Config
 from undertow.model.factors import sweep
+from undertow.model.leaving import leave
 from undertow.model.noise import noise_floor
 from undertow.model.outliers import contaminated, gaussian_gamma
 from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Window, over_slice
@@ -119,6 +120,7 @@ def init_core(config: Config, shape: tuple[int, ...]) -> Core:
         precision_shape=jnp.ones(size, dtype),
         precision_rate=jnp.ones(size, dtype),
     )
+    factors = replace(factors, past=past.init_rows(config, shape, dtype))
     outliers = OUTLIER_MODELS[config.outliers].init(config, shape, dtype)
     return Core(window, factors, outliers, levels.init(length, shape, dtype))
 
@@ -127,6 +129,7 @@ def init_core(config: Config, shape: tuple[int, ...]) -> Core:
 def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Core, Report]:
     """One slice: values (0 where unobserved) and mask in, the new state and the report out."""
     model = OUTLIER_MODELS[config.outliers]
+    core = leave(config, core)
     window = write(core.window, values, mask)
     slice_weights = window.slice_weights(config.forgetting)
     row_share = model.row_share(slice_weights)
@@ -140,8 +143,9 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     def one_sweep(progress: Progress) -> Progress:
         weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
         level = progress.level
-        factors, failed = sweep(progress.factors, weights, targets - level.mean, row_share)
-        factors = rank.update_precision(factors, row_share, config.precision_prior)
+        factors = past.at_noise(progress.factors, model.typical_noise(progress.outliers))
+        factors, failed = sweep(factors, weights, targets - level.mean, row_share)
+        factors = past.update_trust(rank.update_precision(factors, row_share, config.precision_prior))
         residual, variance = window.values - predict.low_rank(factors), predict.variance(factors)
         level = lax.cond(
             config.level, lambda: smoothed_level(progress.outliers, level, window, residual), lambda: level
@@ -203,6 +207,7 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     core = Core(window, end.factors, outliers, level)
     evidence = rank.evidence(core.factors, row_share, config.precision_prior)
     evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
+    evidence += past.evidence(core.factors)
     told = tell(config, core, window.newest, end.residual[window.newest], end.variance[window.newest])
     flags = jnp.where(end.moving, Trouble.NOT_CONVERGED.value, 0)
     flags |= jnp.where(end.failed > 0, Trouble.SINGULAR.value, 0)
@@ -219,6 +224,7 @@ def moves(
     row_share = contaminated.row_share(slice_weights)
     weights, targets = contaminated.weights_and_targets(outliers, window, slice_weights)
     targets = targets - level.mean
+    factors = past.at_noise(factors, contaminated.typical_noise(outliers))
     count = slice_weights @ over_slice(window.mask.astype(weights.dtype))
 
     def bound(outliers: Contaminated, residual: Array, variance: Array) -> Array:
