@@ -28,7 +28,7 @@ class Config:
     forgetting: float = 0.95
     """μ in (0, 1]: a slice t steps old counts μ^t."""
     memory: Memory = "window"
-    """What has left the window is forgotten ("window"), or lives on in sums that forget by μ per slice ("recursive")."""
+    """What has left the window is forgotten ("window"), or lives on in sums that forget by μ a slice ("recursive")."""
     level: bool = False
     """Whether every entry has a level of its own, a random walk, besides the low rank."""
     robust: bool = True
@@ -109,7 +109,7 @@ class Config:
             )
         if self.memory == "recursive" and self.start == "svd":
             raise ValueError(
-                "memory must be 'window' with start='svd', got 'recursive': what begins anew at each slice keeps no sums."
+                "memory must be 'window' with start='svd', got 'recursive': what begins anew every time has no past."
             )
         for name, plain in (("level", False), ("robust", True), ("noise", "shared"), ("scale", "linear")):
             if self.outliers == "gaussian_gamma" and getattr(self, name) != plain:

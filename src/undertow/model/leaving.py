@@ -21,13 +21,11 @@ def leave(config: Config, core: Core) -> Core:
     slot = jnp.mod(core.window.newest + 1, length)
     mask, rho = core.window.mask[slot], outliers.probability[slot]
     values = core.window.values[slot] - core.level.mean[slot]
-    row = replace(
-        factors, row_means=factors.row_means[slot][None], row_covariances=factors.row_covariances[slot][None]
-    )
+    row = replace(factors, row_means=factors.row_means[slot][None], row_covariances=factors.row_covariances[slot][None])
     square = (values - predict.low_rank(row)[0]) ** 2 + predict.variance(row)[0] + core.level.variance[slot]
     typical, precision = contaminated.typical_noise(outliers), contaminated.precision(outliers)
     trust = contaminated.trust(outliers, rho, outliers.slice_scale[slot])
-    weights = jnp.where(mask, (1 if past.ABS else typical) * precision * trust, 0)
+    weights = jnp.where(mask, precision * trust, 0)
     full = core.window.filled == length
     share = jnp.where(full, jnp.asarray(config.forgetting, values.dtype) ** length, 0)
     rows = past.absorb_rows(factors.past, row, weights[None], values[None], config.forgetting, share)

@@ -38,28 +38,22 @@ class Window:
 @register_dataclass
 @dataclass(frozen=True)
 class PastRows:
-    """What slices that have left the window say about the factors; each counts μ^age (see past.py)."""
+    """What slices that have left the window say about the factors; each counts μ^age at most (see past.py)."""
 
     gram: tuple[Array, ...]
-    """Γ⁽ⁿ⁾, each (I_n, P): packed Gram matrices, in units of the typical precision when the slice left."""
+    """Γ⁽ⁿ⁾, each (I_n, P): packed Gram matrices."""
     projection: tuple[Array, ...]
-    """h⁽ⁿ⁾, each (I_n, R), in the same units."""
+    """h⁽ⁿ⁾, each (I_n, R)."""
     centre: tuple[Array, ...]
     """Γ⁻¹h, each (I_n, R): where the past alone would have the rows."""
     trust: tuple[Array, ...]
-    """δ, each (I_n,), in (0, 1]: what is left of the above, given how far the rows have moved since."""
-    precision: Array
-    """The typical precision now: what one unit of the above counts."""
+    """δ⁽ⁿ⁾, each (I_n,), in (0, 1]: what the past of a row is still worth, given how far the row has moved."""
     row_count: Array
     """Σ μ^age of the temporal rows gone in which a component lived (R,)."""
     row_square: Array
     """Σ μ^age E c² (R,)."""
     row_entropy: Array
     """Σ μ^age (1 + ln Var c) (R,)."""
-
-    def believed(self, mode: int) -> Array:
-        """What a unit of `gram` and `projection` counts (I_n, 1)."""
-        return self.precision * self.trust[mode][:, None]
 
 
 @register_dataclass

@@ -143,8 +143,7 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     def one_sweep(progress: Progress) -> Progress:
         weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
         level = progress.level
-        factors = past.at_noise(progress.factors, model.typical_noise(progress.outliers))
-        factors, failed = sweep(factors, weights, targets - level.mean, row_share)
+        factors, failed = sweep(progress.factors, weights, targets - level.mean, row_share)
         factors = past.update_trust(rank.update_precision(factors, row_share, config.precision_prior))
         residual, variance = window.values - predict.low_rank(factors), predict.variance(factors)
         level = lax.cond(
@@ -224,7 +223,6 @@ def moves(
     row_share = contaminated.row_share(slice_weights)
     weights, targets = contaminated.weights_and_targets(outliers, window, slice_weights)
     targets = targets - level.mean
-    factors = past.at_noise(factors, contaminated.typical_noise(outliers))
     count = slice_weights @ over_slice(window.mask.astype(weights.dtype))
 
     def bound(outliers: Contaminated, residual: Array, variance: Array) -> Array:
