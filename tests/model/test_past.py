@@ -17,6 +17,7 @@ from undertow.model import past, predict, rank
 from undertow.model.birth import born, rank_one
 from undertow.model.factors import update_axes
 from undertow.model.leaving import leave as leave_eagerly
+from undertow.model.noise import better_pool
 from undertow.model.outliers import contaminated
 from undertow.model.state import Window
 from undertow.model.step import advance, init_core, write
@@ -330,6 +331,23 @@ def test_the_past_tells_how_entries_differ_and_the_window_how_large_the_noise_is
         return (shapes * np.log(rate * scale) - (shapes + counts / 2) * np.log(rate * scale + sums / 2)).sum()
 
     assert evidence(b) >= max(evidence(b * 0.999), evidence(b * 1.001))
+
+
+@double
+def test_pooling_keeps_the_size_of_the_past():
+    _, core = with_past((4, 3), 2, 3, seed=8)
+    state, gone = core.outliers, core.outliers.past
+    rng = np.random.default_rng(8)
+    counts, sums = jnp.asarray(rng.uniform(1, 3, (4, 3))), jnp.asarray(rng.uniform(0, 3, (4, 3)))
+    new = past.update_pooling(state, gone, counts, sums)
+    typical, then = (float(contaminated.typical_noise(one)) for one in (state, new))
+    np.testing.assert_allclose(then * new.past.sums, typical * gone.sums, rtol=1e-10)
+    shape, rate = past.noise_prior(new)
+    np.testing.assert_allclose(new.noise_shape, shape + counts / 2, rtol=1e-10)
+    np.testing.assert_allclose(new.noise_rate, rate + sums / 2, rtol=1e-10)
+    whole = sums + typical * gone.sums
+    best = better_pool(state.pool_shape, state.pool_rate, counts + gone.counts, whole)
+    np.testing.assert_allclose((new.pool_shape, new.pool_rate), best, rtol=1e-10)
 
 
 def leaves(state):

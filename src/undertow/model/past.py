@@ -252,7 +252,18 @@ def update_noise(state: Contaminated, past: PastNoise, counts: Array, sums: Arra
 
 
 def update_pooling(state: Contaminated, past: PastNoise, counts: Array, sums: Array) -> Contaminated:
-    """α, from the window and the past together, as if its noise had been of the size of today's."""
-    typical = state.pool_rate / state.pool_shape
-    shape, rate = noise.better_pool(state.pool_shape, state.pool_rate, counts + past.counts, sums + typical * past.sums)
-    return update_noise(replace(state, pool_shape=shape, pool_rate=rate), past, counts, sums)
+    """(α, b), from the window and the past together, the past as large as the window has made it (see `update_noise`).
+
+    Its sums are then put into units of the new typical noise. That ties b down once per slice: where entries differ
+    much, Ga(α + n_i/2, b (1 + s_i/2α)) hardly changes if b falls and all s_i grow, and b would wander off.
+    """
+    gone = state.pool_rate / state.pool_shape * past.sums
+    shape, rate = noise.better_pool(state.pool_shape, state.pool_rate, counts + past.counts, sums + gone)
+    return replace(
+        state,
+        pool_shape=shape,
+        pool_rate=rate,
+        noise_shape=shape + (past.counts + counts) / 2,
+        noise_rate=rate + (gone + sums) / 2,
+        past=replace(past, sums=gone * shape / rate),
+    )
