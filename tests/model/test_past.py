@@ -276,7 +276,7 @@ def test_trust_is_given_to_rows_that_stay_and_taken_from_rows_that_move():
     assert (np.asarray(trust[0]) == 1).tolist() == [True, False, True, True]
     gram = np.asarray(unpack(core.factors.past.gram[0]))[1]
     moved = 50.0 * np.asarray(core.factors.alive)
-    np.testing.assert_allclose(trust[0][1], core.factors.alive.sum() / (moved @ gram @ moved), rtol=1e-10)
+    np.testing.assert_allclose(trust[0][1], past.BELIEF * core.factors.alive.sum() / (moved @ gram @ moved), rtol=1e-10)
 
 
 @double

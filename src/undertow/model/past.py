@@ -32,6 +32,8 @@ from undertow.model.state import Contaminated, Factors, PastNoise, PastRows
 from undertow.model.symmetric import multiplicity, pack
 
 RATE_TURNS = 4
+BELIEF = 0.5
+"""ε: the prior of δ, ∝ δ^−(1−ε)R'/2. Where nothing drifts, a row's past counts ε/(1−ε) times its window at most."""
 TINY = 1e-9
 """Ridge of the past alone, over the prior's precision: for components that have no past."""
 
@@ -139,10 +141,10 @@ def absorb_noise(
 
 
 def update_trust(factors: Factors) -> Factors:
-    """δ_i = min(1, R' / E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h)) of every row of the modes; R' components live."""
+    """δ_i = min(1, εR' / E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h)) of every row of the modes; R' components live."""
     if factors.past is None:
         return factors
-    size = factors.alive.sum().astype(factors.precision_rate.dtype)
+    size = BELIEF * factors.alive.sum().astype(factors.precision_rate.dtype)
     trust = tuple(
         jnp.where(moved > size, size / jnp.where(moved > size, moved, 1), 1)
         for moved in distances(factors, factors.past)
@@ -176,11 +178,11 @@ def without(past: PastRows | None, keep: Array) -> PastRows | None:
 
 
 def evidence(factors: Factors) -> Array | float:
-    """Σ ½ (R' ln δ_i − δ_i E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h)): what the past says about the rows of all modes."""
+    """Σ ½ (εR' ln δ_i − δ_i E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h)): what the past says about the rows of all modes."""
     past = factors.past
     if past is None:
         return 0.0
-    size = factors.alive.sum()
+    size = BELIEF * factors.alive.sum()
     rows = zip(past.trust, distances(factors, past), strict=True)
     return sum((size * jnp.log(trust) - trust * moved).sum() / 2 for trust, moved in rows)
 
