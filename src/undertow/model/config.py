@@ -138,7 +138,7 @@ STRUCTURE = tuple(field.name for field in fields(Config) if field.name not in (*
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "fixed": {},
-    "fast": {"memory": "recursive", "window": 8},
+    "fast": {"memory": "recursive", "window": 10},
     "paper": {
         "outliers": "gaussian_gamma",
         "noise": "shared",
