@@ -118,7 +118,7 @@ def test_repr_reads_like_a_call(model):
         ({"preset": "paper", "level": True}, ValueError, "level must be False with outliers='gaussian_gamma'"),
         ({"preset": "paper", "scale": "log"}, ValueError, "scale must be 'linear' with outliers='gaussian_gamma'"),
         ({"outliers": "gaussian_gamma"}, ValueError, "start must be 'svd' with outliers='gaussian_gamma'"),
-        ({"preset": "best"}, ValueError, "preset must be one of 'default', 'fixed', 'paper', got 'best'"),
+        ({"preset": "best"}, ValueError, "preset must be one of 'default', 'fixed', 'fast', 'paper', got 'best'"),
         ({"seed": -1}, ValueError, "seed"),
     ],
 )

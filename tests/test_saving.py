@@ -15,7 +15,7 @@ SMALL = {"max_rank": 3, "window": 4}
 SINGLE = {"preset": "fixed", **SMALL}
 
 
-@pytest.mark.parametrize("preset", ["fixed", "paper"])
+@pytest.mark.parametrize("preset", ["fixed", "fast", "paper"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("seen", [1, 9])
 def test_a_loaded_model_goes_on_bit_for_bit(preset, dtype, seen, tmp_path):

@@ -38,8 +38,9 @@ class RobustCP:
 
     Every setting is optional; what each means stands at `undertow.Config`. What is not given of `level`, `robust`,
     `noise`, `scale`, `forgetting` and `max_rank` is chosen for the stream while it runs, and each result's `settings`
-    say how. ``preset="fixed"`` chooses nothing, and costs less than half; ``preset="paper"`` is the model of Hawkins
-    & Zhang as they published it.
+    say how. ``preset="fixed"`` chooses nothing, and costs less than half; ``preset="fast"`` chooses nothing either,
+    and keeps half the window and sums of what has left it; ``preset="paper"`` is the model of Hawkins & Zhang as they
+    published it.
 
     >>> import numpy as np, undertow as ut
     >>> model = ut.RobustCP(max_rank=3, window=5)
@@ -57,6 +58,7 @@ class RobustCP:
         max_rank: int | None = None,
         window: int | None = None,
         forgetting: float | None = None,
+        memory: str | None = None,
         level: bool | None = None,
         robust: bool | None = None,
         scale: str | None = None,

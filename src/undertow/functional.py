@@ -90,7 +90,13 @@ def fitted(state: State) -> State:
     """
     config, places = state.config, state.core.factors.alive.shape[0]
     large = config.window * math.prod(state.shape) >= LARGE
-    if config.start != "warm" or not large or state.steps < 2 * config.window or state.steps % REVIEW:
+    if (
+        config.start != "warm"
+        or config.memory != "window"
+        or not large
+        or state.steps < 2 * config.window
+        or state.steps % REVIEW
+    ):
         return state
     with scope(config):
         alive = int(state.core.factors.alive.sum())
@@ -105,7 +111,8 @@ def fitted(state: State) -> State:
 def holes(state: State) -> int | None:
     """The most entries that may be missing for sums to fall apart over the axes; None where they do not."""
     config, entries = state.config, state.config.window * math.prod(state.shape)
-    plain = not (config.robust or config.level) and config.noise == "shared" and config.outliers == "contaminated"
+    plain = not (config.robust or config.level) and config.noise == "shared"
+    plain &= config.outliers == "contaminated" and config.memory == "window"
     most = entries // HOLES
     return most if plain and entries >= LARGE and sum(state.missing) <= most else None
 

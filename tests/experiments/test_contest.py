@@ -129,7 +129,9 @@ def test_unknown_methods_list_the_known_ones():
         "moving_mean",
         "running_median",
     ]  # the naive are never left out
-    with pytest.raises(ValueError, match=r"unknown method olstek: choose from undertow, undertow_paper, last_value"):
+    with pytest.raises(
+        ValueError, match=r"unknown method olstek: choose from undertow, undertow_fast, undertow_paper, last_value"
+    ):
         chosen("olstek")
 
 

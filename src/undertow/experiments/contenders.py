@@ -161,6 +161,7 @@ def _rival(method: Method) -> Contender:
 
 _ALL = (
     _ours("default", "undertow", "Undertow"),
+    _ours("fast", "undertow_fast", "Undertow (fast)"),
     _ours("paper", "undertow_paper", "Undertow (paper)", window=20, forgetting=0.98),
     *map(_rival, METHODS.values()),
 )

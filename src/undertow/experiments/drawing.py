@@ -9,6 +9,7 @@ from undertow.experiments.contenders import Contender
 
 _FIXED = {
     "undertow": ("#0f4c5c", 2.6, "-"),
+    "undertow_fast": ("#e39c37", 2.0, "-"),
     "undertow_paper": ("#c8553d", 2.0, "-"),
     "online_cp": ("#6a4c93", 1.3, "-"),
     "online_sgd": ("#3a7d44", 1.3, "-"),

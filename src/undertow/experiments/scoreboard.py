@@ -21,7 +21,9 @@ from undertow.experiments.reporter import Reporter
 from undertow.experiments.streams import Stream
 
 YARDSTICKS = {"hidden": "hidden_error", "all": "all_error", "prediction": "prediction_error"}
-QUICK_METHODS = "undertow,undertow_paper,last_value,moving_mean,running_median,online_cp,online_sgd,olstec,grasta"
+QUICK_METHODS = (
+    "undertow,undertow_fast,undertow_paper,last_value,moving_mean,running_median,online_cp,online_sgd,olstec,grasta"
+)
 
 
 @dataclass(frozen=True)

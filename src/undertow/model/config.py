@@ -12,6 +12,7 @@ Outliers = Literal["contaminated", "gaussian_gamma"]
 Noise = Literal["entry", "shared"]
 Tau = Literal["slice", "window"]
 Start = Literal["warm", "svd"]
+Memory = Literal["window", "recursive"]
 Scale = Literal["linear", "log"]
 Dtype = Literal["float32", "float64"]
 
@@ -26,6 +27,8 @@ class Config:
     """W, slices kept and re-examined at each step."""
     forgetting: float = 0.95
     """μ in (0, 1]: a slice t steps old counts μ^t."""
+    memory: Memory = "window"
+    """What has left the window is forgotten ("window"), or lives on in sums that forget by μ a slice ("recursive")."""
     level: bool = False
     """Whether every entry has a level of its own, a random walk, besides the low rank."""
     robust: bool = True
@@ -104,6 +107,10 @@ class Config:
             raise ValueError(
                 "start must be 'svd' with outliers='gaussian_gamma', got 'warm': births need the other outlier model."
             )
+        if self.memory == "recursive" and self.start == "svd":
+            raise ValueError(
+                "memory must be 'window' with start='svd', got 'recursive': what begins anew every time has no past."
+            )
         for name, plain in (("level", False), ("robust", True), ("noise", "shared"), ("scale", "linear")):
             if self.outliers == "gaussian_gamma" and getattr(self, name) != plain:
                 raise ValueError(
@@ -130,6 +137,7 @@ STRUCTURE = tuple(field.name for field in fields(Config) if field.name not in (*
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "fixed": {},
+    "fast": {"memory": "recursive", "window": 10},
     "paper": {
         "outliers": "gaussian_gamma",
         "noise": "shared",

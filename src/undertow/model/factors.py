@@ -160,6 +160,10 @@ def update_axes(
         moments = [second_moment(mean, covariance) for mean, covariance in zip(means, covariances, strict=True)]
         gram = collect(gram_part, axes, moments, axis)
         projection = collect(projection_part, axes, means, axis)
+        if factors.past is not None and axis > 0:
+            trust = factors.past.trust[axis - 1][:, None]
+            gram = gram + trust * factors.past.gram[axis - 1]
+            projection = projection + trust * factors.past.projection[axis - 1]
         prior_share = share if axis == 0 else jnp.ones(weights.shape[axis], weights.dtype)
         mean, covariance, solved = solve_rows(gram, projection, factors.precision, factors.alive, prior_share)
         # A row that cannot be solved keeps its last posterior: trouble is reported, not spread.

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model import predict
+from undertow.model import past, predict
 from undertow.model.factors import all_covariances, all_means, with_axis
 from undertow.model.noise import expected_log, gamma_gap
 from undertow.model.state import Factors
@@ -40,6 +40,8 @@ def update_precision(factors: Factors, row_share: Array, prior: float) -> Factor
     for share, mean, covariance in rows:
         shape = shape + share.sum() / 2
         rate = rate + share @ (mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)) / 2
+    if factors.past is not None:
+        shape, rate = shape + factors.past.row_count / 2, rate + factors.past.row_square / 2
     return replace(factors, precision_shape=jnp.broadcast_to(shape, rate.shape), precision_rate=rate)
 
 
@@ -60,7 +62,7 @@ def evidence(factors: Factors, row_share: Array, prior: float) -> Array:
     per_component = jnp.where(alive, log_precision + 1 - factors.precision * squares, 0)
     rows = (share * (per_component.sum(axis=-1) + entropies)).sum() / 2
     total: Array = rows - jnp.where(alive, gaps, 0).sum()
-    return total
+    return total if factors.past is None else total + past.rows_gone(factors, factors.past)
 
 
 def sizes(factors: Factors) -> Array:
@@ -71,7 +73,7 @@ def sizes(factors: Factors) -> Array:
 def without(factors: Factors, component: Array) -> Factors:
     """The factors with one component dead."""
     keep = jnp.arange(factors.alive.shape[0]) != component
-    smaller = replace(factors, alive=factors.alive & keep)
+    smaller = replace(factors, alive=factors.alive & keep, past=past.without(factors.past, keep))
     for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
         both = keep[:, None] & keep[None, :]
         smaller = with_axis(smaller, axis, jnp.where(keep, mean, 0), jnp.where(both, covariance, 0))
@@ -116,6 +118,8 @@ def death(
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
     change = share * (2 * residual + share) - spread
     gain = own[0] - own[1] - (weights * change).sum() / 2
+    if factors.past is not None:
+        gain += past.change(factors, smaller, factors.past)
     dies = factors.alive.any() & (gain > 0)
     kept, residual, variance = lax.cond(
         dies,

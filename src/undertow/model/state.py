@@ -37,6 +37,44 @@ class Window:
 
 @register_dataclass
 @dataclass(frozen=True)
+class PastRows:
+    """What slices that have left the window say about the factors; each counts μ^age at most (see past.py)."""
+
+    gram: tuple[Array, ...]
+    """Γ⁽ⁿ⁾, each (I_n, P): packed Gram matrices."""
+    projection: tuple[Array, ...]
+    """h⁽ⁿ⁾, each (I_n, R)."""
+    centre: tuple[Array, ...]
+    """Γ⁻¹h, each (I_n, R): where the past alone would have the rows."""
+    trust: tuple[Array, ...]
+    """δ⁽ⁿ⁾, each (I_n,), in (0, 1]: what the past of a row is still worth, given how far the row has moved."""
+    row_count: Array
+    """Σ μ^age of the temporal rows gone in which a component lived (R,)."""
+    row_square: Array
+    """Σ μ^age E c² (R,)."""
+    row_entropy: Array
+    """Σ μ^age (1 + ln Var c) (R,)."""
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class PastNoise:
+    """What slices that have left the window say about noise and outliers; each counts μ^age (see past.py)."""
+
+    counts: Array
+    """n_i (I_1, …, I_N): observations."""
+    sums: Array
+    """s_i (I_1, …, I_N): trusted squared residuals, in units of the typical noise when the slice left."""
+    flagged: Array
+    """Σρ."""
+    clean: Array
+    """ΣO(1−ρ)."""
+    energy: Array
+    """Σρτ̄E r²."""
+
+
+@register_dataclass
+@dataclass(frozen=True)
 class Factors:
     """Posterior of the low-rank part: independent Gaussian rows, and the precisions that decide the rank."""
 
@@ -54,6 +92,8 @@ class Factors:
     """c (R,): q(λ_r) = Ga(c_r, d_r)."""
     precision_rate: Array
     """d (R,)."""
+    past: PastRows | None = None
+    """With `memory="recursive"` only."""
 
     @property
     def precision(self) -> Array:
@@ -82,6 +122,8 @@ class Contaminated:
     noise_shape: Array
     """q(τ_i) = Ga(shape_i, rate_i), each (I_1, …, I_N)."""
     noise_rate: Array
+    past: PastNoise | None = None
+    """With `memory="recursive"` only."""
 
 
 @register_dataclass

@@ -17,10 +17,11 @@ from jax import Array, lax
 from jax.tree_util import register_dataclass, register_pytree_node
 
 from undertow.model import level as levels
-from undertow.model import predict, rank, separable
+from undertow.model import past, predict, rank, separable
 from undertow.model.birth import Birth, born
 from undertow.model.config import Config
 from undertow.model.factors import single_row, sweep, with_row
+from undertow.model.leaving import leave
 from undertow.model.noise import noise_floor
 from undertow.model.outliers import contaminated, gaussian_gamma
 from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Window, over_slice
@@ -135,6 +136,7 @@ def init_core(config: Config, shape: tuple[int, ...]) -> Core:
         precision_shape=jnp.ones(size, dtype),
         precision_rate=jnp.ones(size, dtype),
     )
+    factors = replace(factors, past=past.init_rows(config, shape, dtype))
     outliers = OUTLIER_MODELS[config.outliers].init(config, shape, dtype)
     core = Core(window, factors, outliers, levels.init(length, shape, dtype) if config.level else None)
     separate: Core = jax.tree.map(lambda leaf: leaf.copy(), core)  # a step takes over each array's memory
@@ -172,6 +174,7 @@ def advance(core: Core, values: Array, mask: Array, config: Config, holes: int |
 def opened(core: Core, values: Array, mask: Array, config: Config) -> tuple[Window, Progress]:
     """The slice written into the window and met; all is ready for the sweeps."""
     model = OUTLIER_MODELS[config.outliers]
+    core = leave(config, core)
     values, seen = usable(values, mask)
     window = write(core.window, values, seen)
     level = expected_level(core.level, window)
@@ -245,6 +248,7 @@ def closed(config: Config, before: Core, window: Window, end: Progress) -> tuple
     core = Core(window, end.factors, outliers, level)
     evidence = rank.evidence(core.factors, model.row_share(slice_weights), config.precision_prior)
     evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
+    evidence += past.evidence(core.factors)
     told = tell(config, core, window.newest, end.residual[window.newest], end.variance[window.newest])
     unsettled = end.moving & (end.iterations >= config.max_iterations)
     flags = jnp.where(unsettled, Trouble.NOT_CONVERGED.value, 0)
@@ -290,7 +294,7 @@ def swept(config: Config, window: Window, progress: Progress) -> Progress:
     row_share = model.row_share(slice_weights)
     weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
     factors, failed = sweep(progress.factors, weights, targets - levels.mean_of(progress.level), row_share)
-    factors = rank.update_precision(factors, row_share, config.precision_prior)
+    factors = past.update_trust(rank.update_precision(factors, row_share, config.precision_prior))
     residual, variance = window.values - predict.low_rank(factors), predict.variance(factors)
     level = smoothed_level(progress.outliers, progress.level, window, residual)
     residual, variance = residual - levels.mean_of(level), variance + levels.variance_of(level)

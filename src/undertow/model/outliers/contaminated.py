@@ -22,7 +22,7 @@ from jax import Array, lax
 from jax.nn import sigmoid
 from jax.scipy.special import digamma, gammaln, xlogy
 
-from undertow.model import noise, predict
+from undertow.model import noise, past, predict
 from undertow.model.config import Config
 from undertow.model.factors import plan, single_row, update_axes, with_row
 from undertow.model.level import mean_of, variance_of
@@ -62,6 +62,7 @@ def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> Contaminat
         pool_rate=2 * pool_shape,
         noise_shape=jnp.full(shape, pool_shape),
         noise_rate=jnp.full(shape, 2 * pool_shape),
+        past=past.init_noise(config, shape, dtype),
     )
 
 
@@ -324,7 +325,7 @@ def update_probability(state: Contaminated, window: Window, square: Array) -> Co
 
 def update_rate(config: Config, state: Contaminated, window: Window, slice_weights: Array) -> Contaminated:
     """q(π) = Beta(α0 + Σωρ, β0 + ΣωO(1−ρ))."""
-    prior_a, prior_b = rate_prior(config)
+    prior_a, prior_b = past.rate_prior(state.past, *rate_prior(config))
     flagged = slice_weights @ over_slice(state.probability)
     clean = slice_weights @ over_slice(jnp.where(window.mask, 1 - state.probability, 0))
     return replace(state, rate_a=prior_a + flagged, rate_b=prior_b + clean)
@@ -334,6 +335,8 @@ def update_ratio(config: Config, state: Contaminated, slice_weights: Array, squa
     """κ = max(κ_min, φ, Σ ω ρ τ̄ E r² / Σ ω ρ): the clip is the constrained maximiser, so the bound cannot fall."""
     flagged = slice_weights @ over_slice(state.probability)
     energy = slice_weights @ over_slice(state.probability * precision(state) * square)
+    if state.past is not None:
+        flagged, energy = flagged + state.past.flagged, energy + state.past.energy
     ratio = jnp.where(flagged > 0, energy / jnp.where(flagged > 0, flagged, 1), 0)
     least = jnp.maximum(state.slice_scale.max(), config.outlier_variance)
     return replace(state, ratio=jnp.maximum(ratio, least))
@@ -364,6 +367,8 @@ def update_noise(
 ) -> Contaminated:
     """b with τ integrated out, then q(τ_i) = Ga(α + n_i/2, b + s_i/2). One noise for all: α → ∞, b/α = Σs/Σn."""
     counts, sums = noise_statistics(state, window, slice_weights, square)
+    if state.past is not None:
+        return past.update_noise(state, state.past, counts, sums)
     alpha, floor = state.pool_shape, noise.noise_floor(square.dtype)
 
     def by_entry() -> tuple[Array, Array, Array]:
@@ -382,6 +387,8 @@ def update_pooling(state: Contaminated, window: Window, slice_weights: Array, sq
     """α: the best of α, 1.5α and α/1.5 by the evidence with τ integrated out. It moves slowly: a stream that starts
     unexplained must not have its structure taken for uneven noise."""
     counts, sums = noise_statistics(state, window, slice_weights, square)
+    if state.past is not None:
+        return past.update_pooling(state, state.past, counts, sums)
     shape, rate = noise.better_pool(state.pool_shape, state.pool_rate, counts, sums)
     return replace(state, pool_shape=shape, pool_rate=rate, noise_shape=shape + counts / 2, noise_rate=rate + sums / 2)
 
@@ -405,10 +412,12 @@ def evidence(
     indicator = rho * log_rate + (1 - rho) * log_other - xlogy(rho, rho) - xlogy(1 - rho, 1 - rho)
     terms = slice_weights @ over_slice(jnp.where(window.mask, likelihood + indicator, 0))
     terms -= slice_weights @ (jnp.log(state.slice_scale) + 1 / state.slice_scale) * SLICE_PRIOR / 2
-    prior_a, prior_b = rate_prior(config)
+    if state.past is not None:
+        terms -= past.ratio_loss(state, state.past)
+    prior_a, prior_b = past.rate_prior(state.past, *rate_prior(config))
     rate_term = log_beta(state.rate_a, state.rate_b) - log_beta(prior_a, prior_b)
     rate_term += (prior_a - state.rate_a) * log_rate + (prior_b - state.rate_b) * log_other
-    return terms + rate_term - noise.gamma_gap(shape, rate, state.pool_shape, state.pool_rate).sum()
+    return terms + rate_term - noise.gamma_gap(shape, rate, *past.noise_prior(state)).sum()
 
 
 def log_beta(a: Array | float, b: Array | float) -> Array:

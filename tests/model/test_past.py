@@ -1,0 +1,400 @@
+"""Memory past the window: every sum against loops, nothing lost where nothing changes, and the bound never falls."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import dense
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from bounds import bound
+
+import undertow as ut
+from undertow.datasets.synthetic import drifting
+from undertow.model import past, predict, rank
+from undertow.model.birth import born, rank_one
+from undertow.model.factors import update_axes
+from undertow.model.leaving import leave as leave_eagerly
+from undertow.model.noise import better_pool
+from undertow.model.outliers import contaminated
+from undertow.model.state import Window
+from undertow.model.step import advance, init_core, write
+from undertow.model.symmetric import pack, unpack
+
+leave = jax.jit(leave_eagerly)
+double = pytest.mark.usefixtures("double")
+CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
+
+
+def start(shape, size, length, seed, **settings):
+    """A full window in the middle of nowhere, and nothing that has left it."""
+    config, core = dense.random_core(shape, size, length, "default", seed, memory="recursive", **settings)
+    factors = replace(core.factors, past=past.init_rows(config, shape, jnp.dtype("float64")))
+    outliers = replace(core.outliers, past=past.init_noise(config, shape, jnp.dtype("float64")))
+    return config, replace(core, factors=factors, outliers=outliers)
+
+
+def with_past(shape, size, length, seed, **settings):
+    """The same after every slice of the window has left once."""
+    config, core = start(shape, size, length, seed, **settings)
+    newest = core.window.newest
+    for slot in range(length):
+        core = leave(config, replace(core, window=replace(core.window, newest=jnp.asarray(slot, jnp.int32))))
+    return config, replace(core, window=replace(core.window, newest=newest))
+
+
+def elsewhere(core, seed):
+    """The core with a past that would have the rows somewhere else, so that it is not to be trusted."""
+    rng = np.random.default_rng(seed)
+    gone = core.factors.past
+    centre = tuple(
+        jnp.asarray(3 * rng.normal(size=mean.shape) * np.asarray(core.factors.alive)) for mean in gone.centre
+    )
+    projection = tuple(
+        jnp.einsum("irk,ik->ir", unpack(gram), mean) for gram, mean in zip(gone.gram, centre, strict=True)
+    )
+    return replace(core, factors=replace(core.factors, past=replace(gone, centre=centre, projection=projection)))
+
+
+def spread(core, seed=0):
+    """The core with a level that has something to say."""
+    rng = np.random.default_rng(seed)
+    mean, variance = rng.normal(size=core.level.mean.shape), rng.uniform(0, 1, core.level.mean.shape)
+    return replace(core, level=replace(core.level, mean=jnp.asarray(mean), variance=jnp.asarray(variance)))
+
+
+@double
+@CASES
+def test_what_leaves_is_summed_as_the_definition_says(shape, size, length):
+    config, core = start(shape, size, length, seed=1)
+    core = spread(core)
+    trust = tuple(jnp.asarray(np.random.default_rng(2).uniform(0.3, 1, rows)) for rows in shape)
+    means, covariances = dense.means_of(core.factors), dense.covariances_of(core.factors)
+    state = {name: np.asarray(value) for name, value in vars(core.outliers).items() if name != "past"}
+    low_rank, variance = dense.low_rank(core.factors), dense.variance(core.factors)
+    tau, typical = state["noise_shape"] / state["noise_rate"], state["pool_rate"] / state["pool_shape"]
+    gram = [np.zeros((rows, size, size)) for rows in shape]
+    projection = [np.zeros((rows, size)) for rows in shape]
+    counts, sums, rows_gone = np.zeros(shape), np.zeros(shape), np.zeros((3, size))
+    flagged = clean = energy = 0.0
+    alive = np.asarray(core.factors.alive)
+    for turn in range(2):
+        core = replace(core, factors=replace(core.factors, past=replace(core.factors.past, trust=trust)))
+        slot = (int(core.window.newest) + 1) % length
+        for mode in range(len(shape)):
+            decay = 0.8 * np.asarray(trust[mode])
+            gram[mode] *= decay[:, None, None]
+            projection[mode] *= decay[:, None]
+        counts, sums, rows_gone = 0.8 * counts, 0.8 * sums, 0.8 * rows_gone
+        flagged, clean, energy = 0.8 * flagged, 0.8 * clean, 0.8 * energy
+        for i in dense.entries(counts):
+            if not core.window.mask[(slot, *i)]:
+                continue
+            rho, target = state["probability"][(slot, *i)], float(core.window.values[(slot, *i)])
+            target -= float(core.level.mean[(slot, *i)])
+            square = (
+                (target - low_rank[(slot, *i)]) ** 2 + variance[(slot, *i)] + float(core.level.variance[(slot, *i)])
+            )
+            left = (1 - rho) / state["slice_scale"][slot] + rho / state["ratio"]
+            for mode in range(len(shape)):
+                moment, mean = np.ones((size, size)), np.ones(size)
+                for axis, index in enumerate((slot, *i)):
+                    if axis != mode + 1:
+                        own = means[axis][index]
+                        moment, mean = moment * (np.outer(own, own) + covariances[axis][index]), mean * own
+                gram[mode][i[mode]] += 0.8**length * left * tau[i] * moment
+                projection[mode][i[mode]] += 0.8**length * left * tau[i] * target * mean
+            counts[i] += 0.8**length
+            sums[i] += 0.8**length * left * square / typical
+            flagged += 0.8**length * rho
+            clean += 0.8**length * (1 - rho)
+            energy += 0.8**length * rho * tau[i] * square
+        for r in np.flatnonzero(alive):
+            own = covariances[0][slot, r, r]
+            rows_gone[:, r] += 0.8**length * np.asarray([1, means[0][slot, r] ** 2 + own, 1 + np.log(own)])
+        core = leave(config, core)
+        core = replace(core, window=replace(core.window, newest=jnp.asarray(slot, jnp.int32)))
+        got, noise = core.factors.past, core.outliers.past
+        for mode in range(len(shape)):
+            np.testing.assert_allclose(unpack(got.gram[mode]), gram[mode], rtol=1e-10, atol=1e-14)
+            np.testing.assert_allclose(got.projection[mode], projection[mode], rtol=1e-10, atol=1e-13)
+            here = np.einsum("irk,ik->ir", unpack(got.gram[mode]), got.centre[mode])
+            np.testing.assert_allclose(here, projection[mode], rtol=1e-5, atol=1e-7, err_msg=f"turn {turn}")
+        for name, expected in (("row_count", 0), ("row_square", 1), ("row_entropy", 2)):
+            np.testing.assert_allclose(getattr(got, name), rows_gone[expected], rtol=1e-10)
+        for name, expected in (
+            ("counts", counts),
+            ("sums", sums),
+            ("flagged", flagged),
+            ("clean", clean),
+            ("energy", energy),
+        ):
+            np.testing.assert_allclose(getattr(noise, name), expected, rtol=1e-10)
+
+
+@double
+def test_nothing_leaves_a_window_that_is_not_full():
+    config, core = start((4, 3), 3, 3, seed=1, filled=2)
+    after = leave(config, core)
+    for leaf in jax.tree.leaves((after.factors.past.gram, after.factors.past.projection, after.outliers.past)):
+        assert not leaf.any()
+
+
+@double
+def test_a_short_window_and_its_past_know_as_much_as_a_long_window():
+    """With temporal rows, outliers and the other factors held fixed, the sums are sufficient."""
+    shape, size, long, short = (4, 3), 3, 7, 4
+    config, whole = dense.random_core(shape, size, long, "default", seed=3)
+    brief = replace(config, window=short, memory="recursive")
+    order = [(int(whole.window.newest) + 1 + age) % long for age in range(long)]  # oldest first
+    _, core = start(shape, size, short, seed=4)
+    core = replace(
+        core,
+        factors=replace(whole.factors, row_means=core.factors.row_means, row_covariances=core.factors.row_covariances,
+                        past=core.factors.past),
+        outliers=replace(whole.outliers, probability=core.outliers.probability,
+                         slice_scale=core.outliers.slice_scale, past=core.outliers.past),
+        window=Window(core.window.values, core.window.mask, jnp.asarray(short - 1), jnp.asarray(0)),
+    )  # fmt: skip
+    for slot in order:
+        core = leave(brief, core)
+        window = write(core.window, whole.window.values[slot], whole.window.mask[slot])
+        place = window.newest
+        factors = replace(
+            core.factors,
+            row_means=core.factors.row_means.at[place].set(whole.factors.row_means[slot]),
+            row_covariances=core.factors.row_covariances.at[place].set(whole.factors.row_covariances[slot]),
+        )
+        outliers = replace(
+            core.outliers,
+            probability=core.outliers.probability.at[place].set(whole.outliers.probability[slot]),
+            slice_scale=core.outliers.slice_scale.at[place].set(whole.outliers.slice_scale[slot]),
+        )
+        core = replace(core, window=window, factors=factors, outliers=outliers)
+    for axis in (1, 2):
+        rows = []
+        for one in (whole, core):
+            omega = one.window.slice_weights(config.forgetting)
+            weights, targets = contaminated.weights_and_targets(one.outliers, one.window, omega)
+            rows.append(update_axes(one.factors, weights, targets, omega, [axis], 0)[0])
+        np.testing.assert_allclose(dense.means_of(rows[1])[axis], dense.means_of(rows[0])[axis], rtol=1e-10)
+        np.testing.assert_allclose(dense.covariances_of(rows[1])[axis], dense.covariances_of(rows[0])[axis], rtol=1e-10)
+    omegas = [one.window.slice_weights(config.forgetting) for one in (whole, core)]
+    one, other = (
+        rank.update_precision(case.factors, omega, config.precision_prior)
+        for case, omega in zip((whole, core), omegas, strict=True)
+    )
+    alive = np.asarray(whole.factors.alive)
+    np.testing.assert_allclose(other.precision[alive], one.precision[alive], rtol=1e-10)
+    one, other = (
+        contaminated.update_rate(config, case.outliers, case.window, omega)
+        for case, omega in zip((whole, core), omegas, strict=True)
+    )
+    np.testing.assert_allclose((other.rate_a, other.rate_b), (one.rate_a, one.rate_b), rtol=1e-10)
+
+
+def coordinate_steps(config, shape):
+    """Every coordinate update as a function of the state, by name."""
+
+    def axis_step(axis):
+        def step(core):
+            omega = core.window.slice_weights(config.forgetting)
+            weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
+            return replace(
+                core, factors=update_axes(core.factors, weights, targets, omega, [axis], 1 if axis == 0 else 0)[0]
+            )
+
+        return step
+
+    def precision(core):
+        omega = core.window.slice_weights(config.forgetting)
+        return replace(core, factors=rank.update_precision(core.factors, omega, config.precision_prior))
+
+    def outlier_step(update):
+        def step(core):
+            omega = core.window.slice_weights(config.forgetting)
+            residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
+            return replace(core, outliers=update(core.outliers, core.window, omega, residual**2 + variance))
+
+        return step
+
+    own = {
+        "ρ": lambda o, w, _, e: contaminated.update_probability(o, w, e),
+        "π": lambda o, w, s, e: contaminated.update_rate(config, o, w, s),
+        "κ": lambda o, w, s, e: contaminated.update_ratio(config, o, s, e),
+        "φ": lambda o, w, _, e: contaminated.update_slice_scale(o, w, e),
+        "τ": lambda o, w, s, e: contaminated.update_noise(o, w, s, e),
+    }
+    steps = {f"axis {axis}": axis_step(axis) for axis in [*range(1, len(shape) + 1), 0]}
+    steps |= {"λ": precision, "δ": lambda core: replace(core, factors=past.update_trust(core.factors))}
+    return steps | {name: outlier_step(update) for name, update in own.items()}
+
+
+@cache
+def trajectory(case):
+    """Compiled once per case: four rounds over all coordinates, the bound after each step."""
+    shape, size, length = dense.PALETTE[case]
+    config, _ = start(shape, size, length, seed=0)
+    steps = coordinate_steps(config, shape)
+
+    def one_step(core, number):
+        core = jax.lax.switch(number % len(steps), list(steps.values()), core)
+        return core, bound(contaminated, config, core) + past.evidence(core.factors)
+
+    return jax.jit(lambda core: jax.lax.scan(one_step, core, jnp.arange(4 * len(steps)))), list(steps)
+
+
+@double
+@pytest.mark.parametrize("case", [1, 2])
+def test_no_update_lowers_the_bound_with_its_past(case):
+    shape, size, length = dense.PALETTE[case]
+    run, names = trajectory(case)
+    moved = []
+    for seed in range(8):
+        _, core = with_past(shape, size, length, seed, observed=(0.4, 1.0)[seed % 2], dead=seed > 3)
+        end, bounds = run(elsewhere(core, seed))
+        moved.append(min(float(trust.min()) for trust in end.factors.past.trust))
+        for place, (before, after) in enumerate(pairwise(bounds[len(names) - 1 :])):
+            name = names[(place + 1) % len(names)]
+            assert after >= before - 1e-9 * (1 + abs(before)), f"{name} lowers the bound from {before} to {after}"
+    assert min(moved) < 1
+
+
+@double
+def test_trust_is_given_to_rows_that_stay_and_taken_from_rows_that_move():
+    _, core = with_past((4, 3), 3, 3, seed=5)
+    there = replace(
+        core.factors,
+        means=core.factors.past.centre,
+        covariances=tuple(0 * covariance for covariance in core.factors.covariances),
+    )
+    assert all((trust == 1).all() for trust in past.update_trust(there).past.trust)
+    away = replace(there, means=(there.means[0].at[1].add(50.0 * core.factors.alive), *there.means[1:]))
+    trust = past.update_trust(away).past.trust
+    assert (np.asarray(trust[0]) == 1).tolist() == [True, False, True, True]
+    gram = np.asarray(unpack(core.factors.past.gram[0]))[1]
+    moved = 50.0 * np.asarray(core.factors.alive)
+    np.testing.assert_allclose(trust[0][1], past.BELIEF * core.factors.alive.sum() / (moved @ gram @ moved), rtol=1e-10)
+
+
+@double
+@CASES
+def test_a_death_counts_what_the_past_says_and_leaves_an_empty_place(shape, size, length):
+    config, core = with_past(shape, size, length, seed=6, dead=False)
+    trust = tuple(jnp.asarray(np.random.default_rng(2).uniform(0.3, 1, rows)) for rows in shape)
+    factors = replace(core.factors, past=replace(core.factors.past, trust=trust))
+    smaller = rank.without(factors, jnp.asarray(0))
+
+    def told(one):
+        total = 0.0
+        for mode, rows in enumerate(shape):
+            for i in range(rows):
+                mean, covariance = np.asarray(one.means[mode][i]), np.asarray(one.covariances[mode][i])
+                gram = np.asarray(unpack(factors.past.gram[mode][i]))
+                quadratic = np.trace(gram @ (np.outer(mean, mean) + covariance))
+                total += float(trust[mode][i]) * (np.asarray(factors.past.projection[mode][i]) @ mean - quadratic / 2)
+        return total
+
+    got = past.change(factors, smaller, factors.past)
+    np.testing.assert_allclose(got, told(smaller) - told(factors), rtol=1e-9, atol=1e-9)
+    for mode in range(len(shape)):
+        assert not unpack(smaller.past.gram[mode])[:, 0].any()
+        assert not smaller.past.projection[mode][:, 0].any()
+        np.testing.assert_array_equal(
+            unpack(smaller.past.gram[mode])[:, 1:, 1:], unpack(factors.past.gram[mode])[:, 1:, 1:]
+        )
+    assert float(smaller.past.row_count[0]) == float(smaller.past.row_square[0]) == 0
+    omega = core.window.slice_weights(config.forgetting)
+    weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
+    newcomer = rank_one(weights, targets, (weights * targets**2).sum(), (omega > 0).sum(), omega, 0.1)
+    grown = born(smaller, newcomer)
+    assert not pack(unpack(grown.past.gram[0])[:, :1, :1]).any()
+
+
+@double
+def test_the_past_tells_how_entries_differ_and_the_window_how_large_the_noise_is():
+    _, core = start((4, 3), 1, 2, seed=7)
+    rng = np.random.default_rng(7)
+    counts, sums = rng.uniform(0, 3, (4, 3)), rng.uniform(0, 3, (4, 3))
+    gone = replace(core.outliers.past, counts=jnp.asarray(10 * counts + 1), sums=jnp.asarray(5 * sums + 2))
+    state = replace(core.outliers, past=gone)
+    for _ in range(30):
+        state = past.update_noise(state, gone, jnp.asarray(counts), jnp.asarray(sums))
+    alpha, b = float(state.pool_shape), float(state.pool_rate)
+    shapes, scale = alpha + np.asarray(gone.counts) / 2, 1 + np.asarray(gone.sums) / (2 * alpha)
+    np.testing.assert_allclose(state.noise_shape, shapes + counts / 2, rtol=1e-10)
+    np.testing.assert_allclose(state.noise_rate, b * scale + sums / 2, rtol=1e-10)
+
+    def evidence(rate):
+        return (shapes * np.log(rate * scale) - (shapes + counts / 2) * np.log(rate * scale + sums / 2)).sum()
+
+    assert evidence(b) >= max(evidence(b * 0.999), evidence(b * 1.001))
+
+
+@double
+def test_pooling_keeps_the_size_of_the_past():
+    _, core = with_past((4, 3), 2, 3, seed=8)
+    state, gone = core.outliers, core.outliers.past
+    rng = np.random.default_rng(8)
+    counts, sums = jnp.asarray(rng.uniform(1, 3, (4, 3))), jnp.asarray(rng.uniform(0, 3, (4, 3)))
+    new = past.update_pooling(state, gone, counts, sums)
+    typical, then = (float(contaminated.typical_noise(one)) for one in (state, new))
+    np.testing.assert_allclose(then * new.past.sums, typical * gone.sums, rtol=1e-10)
+    shape, rate = past.noise_prior(new)
+    np.testing.assert_allclose(new.noise_shape, shape + counts / 2, rtol=1e-10)
+    np.testing.assert_allclose(new.noise_rate, rate + sums / 2, rtol=1e-10)
+    whole = sums + typical * gone.sums
+    best = better_pool(state.pool_shape, state.pool_rate, counts + gone.counts, whole)
+    np.testing.assert_allclose((new.pool_shape, new.pool_rate), best, rtol=1e-10)
+
+
+def leaves(state):
+    return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(state.core)]
+
+
+def test_the_state_does_not_grow_and_the_step_is_compiled_once():
+    config = ut.make_config("fast", max_rank=3, window=3)
+    state = ut.init(config, (6, 5))
+    first, before = leaves(state), advance._cache_size()
+    for x in drifting((6, 5), 2, slices=12, seed=0).values:
+        state, result = ut.step(state, x)
+    assert leaves(state) == first
+    assert advance._cache_size() == before + 1
+    assert np.isfinite(result.low_rank).all()
+    assert float(state.core.factors.past.row_count.max()) > 0
+
+
+def test_without_the_mode_there_is_no_past():
+    core = init_core(ut.make_config("fixed", max_rank=3, window=3), (6, 5))
+    assert core.factors.past is None
+    assert core.outliers.past is None
+
+
+def test_a_short_window_remembers_what_has_left_it():
+    """Sparse slices: three of them say too little about the factors."""
+    stream = drifting((15, 15), 3, slices=50, observed=0.25, drift=0.0, seed=1)
+    errors = {}
+    for memory in ("window", "recursive"):
+        state = ut.init(ut.make_config("fixed", memory=memory, max_rank=5, window=4), (15, 15))
+        found = []
+        for x, truth in zip(stream.values, stream.low_rank, strict=True):
+            state, result = ut.step(state, x)
+            found.append(np.linalg.norm(result.low_rank - truth) / np.linalg.norm(truth))
+        errors[memory] = np.median(found[25:])
+    assert errors["recursive"] < 0.7 * errors["window"]
+
+
+@pytest.mark.parametrize("settings", [{"level": True}, {"robust": False}, {"noise": "shared"}, {"scale": "log"}])
+def test_every_variant_takes_the_mode(settings):
+    stream = drifting((6, 5), 2, slices=15, observed=0.8, seed=2)
+    model = ut.RobustCP("fast", max_rank=3, window=3, **settings)
+    results = [model.update(x) for x in stream.values]
+    assert all(np.isfinite(result.low_rank).all() and np.isfinite(result.std).all() for result in results)
+    assert np.isfinite(model.smoothed(2).low_rank).all()
+
+
+def test_what_begins_anew_has_no_past():
+    with pytest.raises(ValueError, match="memory must be 'window' with start='svd'"):
+        ut.make_config("paper", memory="recursive")
