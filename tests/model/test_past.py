@@ -178,7 +178,7 @@ def test_a_short_window_and_its_past_know_as_much_as_a_long_window():
         for one in (whole, core):
             omega = one.window.slice_weights(config.forgetting)
             weights, targets = contaminated.weights_and_targets(one.outliers, one.window, omega)
-            rows.append(update_axes(one.factors, weights, targets, omega, [axis], 0)[0])
+            rows.append(update_axes(one.factors, weights, weights * targets, omega, [axis], 0)[0])
         np.testing.assert_allclose(dense.means_of(rows[1])[axis], dense.means_of(rows[0])[axis], rtol=1e-10)
         np.testing.assert_allclose(dense.covariances_of(rows[1])[axis], dense.covariances_of(rows[0])[axis], rtol=1e-10)
     omegas = [one.window.slice_weights(config.forgetting) for one in (whole, core)]
@@ -203,7 +203,8 @@ def coordinate_steps(config, shape):
             omega = core.window.slice_weights(config.forgetting)
             weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
             return replace(
-                core, factors=update_axes(core.factors, weights, targets, omega, [axis], 1 if axis == 0 else 0)[0]
+                core,
+                factors=update_axes(core.factors, weights, weights * targets, omega, [axis], 1 if axis == 0 else 0)[0],
             )
 
         return step
@@ -225,7 +226,7 @@ def coordinate_steps(config, shape):
         "π": lambda o, w, s, e: contaminated.update_rate(config, o, w, s),
         "κ": lambda o, w, s, e: contaminated.update_ratio(config, o, s, e),
         "φ": lambda o, w, _, e: contaminated.update_slice_scale(o, w, e),
-        "τ": lambda o, w, s, e: contaminated.update_noise(o, w, s, e),
+        "τ": lambda o, w, s, e: contaminated.update_noise(config, o, w, s, e),
     }
     steps = {f"axis {axis}": axis_step(axis) for axis in [*range(1, len(shape) + 1), 0]}
     steps |= {"λ": precision, "δ": lambda core: replace(core, factors=past.update_trust(core.factors))}

@@ -6,6 +6,7 @@ born from the weighted residual of the window, and one that the evidence can do 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -133,6 +134,14 @@ def choose(condition: Array, yes: Tree, no: Tree) -> Tree:
     """`yes` where the condition holds, else `no`."""
     chosen: Tree = jax.tree.map(lambda one, other: jnp.where(condition, one, other), yes, no)
     return chosen
+
+
+def either(condition: Array, yes: Callable[[], Tree], no: Callable[[], Tree]) -> Tree:
+    """What the condition asks for, where both are cheap: on a GPU both are made, for asking the host takes longer."""
+    if jax.default_backend() == "cpu":
+        made: Tree = lax.cond(condition, yes, no)
+        return made
+    return choose(condition, yes(), no())
 
 
 def living(factors: Factors, start: str) -> Array:

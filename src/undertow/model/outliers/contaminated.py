@@ -26,7 +26,7 @@ from undertow.model import noise, past, predict
 from undertow.model.config import Config
 from undertow.model.factors import plan, single_row, update_axes, with_row
 from undertow.model.level import mean_of, variance_of
-from undertow.model.rank import choose
+from undertow.model.rank import choose, either
 from undertow.model.state import Contaminated, Factors, Level, Window, along_time, over_slice
 
 ROW_TURNS = 8
@@ -379,7 +379,7 @@ def update_noise(
         rate = alpha * noise.shared_variance(state.pool_rate / alpha, counts.sum(), sums.sum(), floor)
         return rate, jnp.full_like(counts, alpha), jnp.full_like(sums, rate)
 
-    rate, shapes, rates = lax.cond(config.noise_by_entry, by_entry, for_all)
+    rate, shapes, rates = either(config.noise_by_entry, by_entry, for_all)
     return replace(state, pool_rate=rate, noise_shape=shapes, noise_rate=rates)
 
 
