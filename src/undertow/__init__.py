@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from undertow.checkpoint import CheckpointError
+    from undertow.entries import Entries
     from undertow.estimator import FactorMatrices, RobustCP, load
     from undertow.fleet import Fleet
     from undertow.fleet_result import FleetResult
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "CheckpointError": "checkpoint",
     "Config": "model.config",
+    "Entries": "entries",
     "Estimate": "result",
     "FactorMatrices": "estimator",
     "Fleet": "fleet",
@@ -46,6 +48,7 @@ _HOMES = {
 __all__ = [
     "CheckpointError",
     "Config",
+    "Entries",
     "Estimate",
     "FactorMatrices",
     "Fleet",

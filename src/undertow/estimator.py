@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow import functional, panel, saving
+from undertow.entries import as_entries, is_sparse
 from undertow.functional import State
 from undertow.model.config import Config, make_config
 from undertow.panel import Panel
+from undertow.placing import Piece
 from undertow.result import Estimate, StepResult
 from undertow.slices import as_slice, peek_shape
 
@@ -94,24 +96,29 @@ class RobustCP:
         """Learn from the next slice and say what it holds.
 
         Args:
-            x: the slice: array with NaN where missing, `numpy.ma.MaskedArray` or `xarray.DataArray`, one mode or more.
+            x: the slice: array with NaN where missing, `numpy.ma.MaskedArray` or `xarray.DataArray`, one mode or more;
+                or its observed entries only, as `undertow.Entries` or a matrix or array of scipy.sparse.
             mask: True where observed, if NaN does not say it.
         """
         if self._panel is None:
-            shape = peek_shape(x)
-            if shape and min(shape) > 0:
-                functional.check_memory(self._candidates(shape), shape)  # before a copy of x is made
-            piece = as_slice(x, mask)
-            before = panel.init(self._candidates(piece.shape), piece.shape)
+            before, piece = self._begun(x, mask)
         else:
-            before = self._panel
-            piece = as_slice(x, mask, shape=before.typical.shape)
+            before, piece = self._panel, functional.as_piece(self._panel.speaker.state, x, mask)
         self._panel, result = panel.learn(before, piece)
         return result
 
-    def _candidates(self, shape: tuple[int, ...]) -> tuple[Config, ...]:
-        given = {name: value for name, value in self._params.items() if name != "preset"}
-        return panel.candidates(self._params["preset"], given, shape)
+    def _begun(self, x: Any, mask: Any) -> tuple[Panel, Piece]:
+        """A panel for streams that start with this slice, and the slice. The first slice decides what is kept."""
+        preset, given = self._params["preset"], {name: self._params[name] for name in _SETTINGS}
+        listed = as_entries(x, mask) if is_sparse(x) else None
+        if listed is not None and functional.prefers_entries(self.config.window, listed):
+            configs = panel.for_entries(preset, given, listed.shape)
+            return panel.init(configs, listed.shape, listed.values.size), listed
+        shape = peek_shape(x)
+        if shape and min(shape) > 0:  # before a copy of x is made
+            functional.check_memory(panel.candidates(preset, given, shape), shape)
+        piece = as_slice(x, mask) if listed is None else listed.to_slice()
+        return panel.init(panel.candidates(preset, given, piece.shape), piece.shape), piece
 
     def partial_fit(self, X: Any, y: None = None) -> Self:
         """Learn from several slices (T, *shape), oldest first; what was learned before is kept.
@@ -139,11 +146,20 @@ class RobustCP:
     def transform(self, X: Any) -> Floats:
         """The low rank of several slices (T, *shape) by the present factors; nothing is learned from them."""
         state = self._learned("transform")
+        if state.entries is not None:
+            raise ValueError(
+                "transform gives whole slices, and only observed entries are kept here: use at(...) instead."
+            )
         return np.stack([functional.look(state, x).low_rank for x in _slices_of(X)])
 
     def smoothed(self, lag: int = 0) -> Estimate:
         """The slice `lag` steps before the newest, as seen now: later slices have corrected it."""
         return functional.smoothed(self._learned("smoothed"), lag)
+
+    def at(self, *indices: Any) -> Estimate:
+        """Some entries of the newest slice, observed or not: one array of indices per mode. Nothing else is computed
+        where only observed entries are kept; outliers are 0 there, since it is not looked up what was observed."""
+        return functional.at(self._learned("at"), indices)
 
     def reconstruct(self, lag: int = 0) -> Floats:
         """The low rank of the slice `lag` steps before the newest."""
@@ -188,7 +204,7 @@ class RobustCP:
         call = f"RobustCP({', '.join(f'{name}={value!r}' for name, value in given.items())})"
         if self._panel is None:
             return call
-        shape = "×".join(map(str, self._panel.typical.shape))
+        shape = "×".join(map(str, self._panel.shape))
         living = int(functional.living(self._panel.speaker.state).sum())
         return f"{call}  # {self._panel.steps} slices of {shape}, {living} components"
 
@@ -217,6 +233,8 @@ def load(path: str | os.PathLike[str]) -> RobustCP:
 
 def _slices_of(X: Any) -> Iterable[Any]:
     """The slices of (T, *shape), refused before the first is learned if it cannot be a stack of slices."""
+    if is_sparse(X):
+        raise ValueError("X must be a list of sparse slices, got a single one: use update(x), or [x].")
     if len(peek_shape(X)) < 2:
         raise ValueError(
             f"X must be a stack of slices, (T, I_1, …), got shape {peek_shape(X)}: use update(x) for a single slice."

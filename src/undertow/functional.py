@@ -17,14 +17,18 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow import placing
+from undertow.entries import Entries, as_entries, bucket, checked_indices, is_sparse
 from undertow.model import rank
 from undertow.model.config import Config
 from undertow.model.level import PACES
 from undertow.model.state import Core
 from undertow.model.step import advance, init_core, project, smooth
+from undertow.model.step import at as run_at
 from undertow.model.step import foretell as run_foretell
+from undertow.placing import Piece, room_for
 from undertow.result import Estimate, StepResult
-from undertow.slices import Slice, as_slice
+from undertow.slices import as_slice
 from undertow.telling import Foretold, Telling
 from undertow.units import Given, Scaling, first_unit
 
@@ -38,6 +42,11 @@ ROOM = 2
 """Places that are left free for newcomers."""
 SMALLEST = 4
 """Fewest places."""
+
+SMALL_WINDOW = 2_000_000
+"""Up to so many entries of the whole window all of them are kept, observed or not: that is quick, and knows more."""
+MOST_OBSERVED = 0.05
+"""Share of observed entries up to which only these are kept."""
 
 
 @dataclass(frozen=True)
@@ -56,23 +65,52 @@ class State:
     missing: tuple[int, ...] = ()
     """Entries missing in each slice of the window, oldest first."""
 
+    @property
+    def entries(self) -> int | None:
+        """Room for observed entries in a slice of the window, where only these are kept; else None."""
+        return None if self.core.window.places is None else int(self.core.window.values.shape[1])
 
-def init(config: Config, shape: tuple[int, ...]) -> State:
-    """A state that has seen nothing. Refuses shapes whose state would not fit into memory."""
+
+def init(config: Config, shape: tuple[int, ...], entries: int | None = None) -> State:
+    """A state that has seen nothing. Refuses shapes whose state would not fit into memory.
+
+    With `entries`, only observed ones are kept, so many of a slice to begin with: then `step` wants sparse slices.
+    """
     try:
         shape = tuple(operator.index(size) for size in shape)
     except TypeError:
         raise TypeError(f"shape must be a tuple of whole numbers, got {shape!r}.") from None
     if not shape or min(shape) < 1:
         raise ValueError(f"shape must name at least one mode, each of size 1 or more, got {shape}.")
-    check_memory([config], shape)
+    if entries is not None:
+        placing.check_for_entries(config)
+        entries = bucket(entries)
+    check_memory([config], shape, entries)
     with scope(config):
-        return State(config, shape, unit=0.0, steps=0, core=init_core(config, shape))
+        return State(config, shape, unit=0.0, steps=0, core=init_core(config, shape, entries))
+
+
+def prefers_entries(window: int, piece: Entries) -> bool:
+    """Whether a stream that starts with this slice is better off with observed entries only."""
+    return window * math.prod(piece.shape) > SMALL_WINDOW and piece.share <= MOST_OBSERVED
+
+
+def as_piece(state: State, x: Any, mask: Any = None) -> Piece:
+    """The next slice of the stream, checked, in the layout of the state; or one sentence that says why not."""
+    if is_sparse(x):
+        entries = as_entries(x, mask, shape=state.shape)
+        return entries.to_slice() if state.entries is None else entries
+    if state.entries is not None:
+        raise TypeError(
+            f"x must be sparse (undertow.Entries, scipy.sparse) like the stream before it, got {type(x).__name__}: "
+            "list its observed entries, or start a new model"
+        )
+    return as_slice(x, mask, shape=state.shape)
 
 
 def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult]:
     """Learn from one slice. Bad input raises and leaves the state usable; numerical trouble is a `status`."""
-    given = Given(as_slice(values, mask, shape=state.shape))
+    given = _given(state, values, mask)
     foretold = None if state.config.robust else foretell(state, given)
     after, telling = learn(copied(state), given, foretold)
     return after, StepResult(telling)
@@ -110,6 +148,8 @@ def fitted(state: State) -> State:
 
 def holes(state: State) -> int | None:
     """The most entries that may be missing for sums to fall apart over the axes; None where they do not."""
+    if state.entries is not None:
+        return None
     config, entries = state.config, state.config.window * math.prod(state.shape)
     plain = not (config.robust or config.level) and config.noise == "shared"
     plain &= config.outliers == "contaminated" and config.memory == "window"
@@ -130,13 +170,16 @@ def learn(state: State, given: Given, foretold: Foretold | None = None) -> tuple
 
     `foretold` is what a model that is not robust tells outliers by.
     """
-    state = fitted(_with_unit(state, given.piece))
+    state = fitted(_with_unit(_with_room(state, given.room), given.piece))
     absent = given.piece.mask.size - int(np.count_nonzero(given.piece.mask))
     state = replace(state, missing=(*state.missing, absent)[-state.config.window :])
     scaling = Scaling.of(state.config, state.unit)
     with scope(state.config):
-        core, report = advance(state.core, given.values(scaling), given.mask(), working(state), holes=holes(state))
-    telling = Telling(state.config, scaling, report, given, None if state.config.robust else foretold)
+        core, report = advance(
+            state.core, given.values(scaling), given.mask(), working(state), holes(state), given.places()
+        )
+    indices = given.piece.indices if isinstance(given.piece, Entries) else None
+    telling = Telling(state.config, scaling, report, given, None if state.config.robust else foretold, indices)
     return replace(state, steps=state.steps + 1, core=core), telling
 
 
@@ -150,20 +193,23 @@ def foretell(state: State, given: Given) -> Foretold | None:
     """Foretell one half of a slice from the other, both ways; None as long as nothing has been learned."""
     if state.unit == 0 or state.steps == 0:
         return None
-    half = np.random.default_rng(state.steps).random(state.shape) < 0.5
+    state = _with_room(state, given.room)
+    (half,) = placing.placed(given.piece, given.room, placing.half(given.piece, state.steps))
     with scope(state.config):
         values = given.values(Scaling.of(state.config, state.unit))
-        return Foretold(*run_foretell(state.core, values, given.mask(), half, working(state)))
+        told = run_foretell(state.core, values, given.mask(), half, working(state), given.places())
+        return Foretold(*placing.as_given(told, given.piece))
 
 
 def look(state: State, values: Any, mask: Any = None) -> Estimate:
     """What `step` would say with the factors held fixed: nothing is learned."""
-    given = Given(as_slice(values, mask, shape=state.shape))
-    state = _with_unit(state, given.piece)
+    given = _given(state, values, mask)
+    state = _with_unit(_with_room(state, given.room), given.piece)
     scaling = Scaling.of(state.config, state.unit)
     with scope(state.config):
-        report = project(state.core, given.values(scaling), given.mask(), working(state))
-    return Estimate(Telling(state.config, scaling, report, given))
+        report = project(state.core, given.values(scaling), given.mask(), working(state), given.places())
+    indices = given.piece.indices if isinstance(given.piece, Entries) else None
+    return Estimate(Telling(state.config, scaling, report, given, indices=indices))
 
 
 def smoothed(state: State, lag: int) -> Estimate:
@@ -175,7 +221,26 @@ def smoothed(state: State, lag: int) -> Estimate:
         raise ValueError(f"lag must be at least 0 and below the {most} slices now in the window, got {lag!r}.")
     with scope(state.config):
         report = smooth(state.core, np.int32(lag), working(state))
-    return Estimate(Telling(state.config, Scaling.of(state.config, state.unit), report))
+    indices = None
+    if state.core.window.places is not None:
+        places, slot = state.core.window.places, (int(state.core.window.newest) - lag) % state.config.window
+        count = int(places.lengths[slot])
+        indices = tuple(np.asarray(index[slot, :count]) for index in places.indices)
+        report = placing.shortened(jax.device_get(report), (count,))
+    return Estimate(Telling(state.config, Scaling.of(state.config, state.unit), report, indices=indices))
+
+
+def at(state: State, indices: Sequence[Any]) -> Estimate:
+    """What is known now about some entries of the newest slice, observed or not. Arrays are as the indices are."""
+    wanted = checked_indices(tuple(np.broadcast_arrays(*indices)) if len(indices) else (), state.shape)
+    with scope(state.config):
+        if state.entries is None:
+            report = jax.device_get(smooth(state.core, np.int32(0), working(state)))
+            report = jax.tree.map(lambda array: array[wanted] if np.shape(array) == state.shape else array, report)
+        else:
+            report = jax.device_get(run_at(state.core, working(state), placing.bare_places(wanted, state.shape)))
+            report = placing.shortened(report, wanted[0].shape)
+    return Estimate(Telling(state.config, Scaling.of(state.config, state.unit), report, indices=wanted))
 
 
 def living(state: State) -> NDArray[np.bool_]:
@@ -189,10 +254,13 @@ def scope(config: Config) -> Any:
     return jax.enable_x64(config.dtype == "float64")
 
 
-def check_memory(configs: Sequence[Config], shape: tuple[int, ...]) -> None:
-    """Refuse, before anything is allocated, what cannot fit into the memory now free. All configurations together."""
+def check_memory(configs: Sequence[Config], shape: tuple[int, ...], entries: int | None = None) -> None:
+    """Refuse, before anything is allocated, what cannot fit into the memory now free. All configurations together.
+
+    With `entries`, only so many of a slice are kept.
+    """
     config = configs[0]
-    kept, worked = memory(config, shape)
+    kept, worked = memory(config, shape) if entries is None else placing.memory(config, shape, entries)
     needed, free = len(configs) * kept + worked, free_memory()
     if needed > free:
         raise ValueError(
@@ -224,7 +292,21 @@ def free_memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**62
 
 
-def _with_unit(state: State, piece: Slice) -> State:
+def _given(state: State, values: Any, mask: Any) -> Given:
+    piece = as_piece(state, values, mask)
+    return Given(piece, room_for(piece, state.entries))
+
+
+def _with_room(state: State, room: int | None) -> State:
+    """A slice with more entries than any before makes the window wider."""
+    if room is None or room == state.entries:
+        return state
+    check_memory([state.config], state.shape, room)
+    with scope(state.config):
+        return replace(state, core=placing.widened(state.core, room))
+
+
+def _with_unit(state: State, piece: Piece) -> State:
     """Fix the unit when the first data other than 0 arrive; what was learned from zeros alone is dropped."""
     if state.unit > 0:
         return state
@@ -232,5 +314,5 @@ def _with_unit(state: State, piece: Slice) -> State:
     if unit == 0:
         return state
     with scope(state.config):
-        core = replace(init_core(state.config, state.shape), window=state.core.window)
+        core = replace(init_core(state.config, state.shape, state.entries), window=state.core.window)
     return replace(state, unit=unit, core=core)

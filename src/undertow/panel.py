@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from undertow import functional
 from undertow.functional import State
 from undertow.model.config import Config, make_config
+from undertow.placing import FOR_ENTRIES, Piece, room_for
 from undertow.result import StepResult
 from undertow.slices import Slice
 from undertow.telling import Foretold
@@ -53,6 +54,8 @@ HALF_TIME, HALF = 10, 4
 REST, TRIAL = 120, 40
 """Slices between trials of those that left, and the length of a trial."""
 SMALLEST_RANK, LARGEST_RANK = 16, 64
+MOST_FOR_ENTRIES = 16
+"""Components of a stream of which only observed entries are kept: rows are many there, and cost R² each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +80,16 @@ class Panel:
     steps: int
     """Slices seen."""
     typical: NDArray[np.float64]
-    """Typical |y| of every entry; NaN where nothing was seen."""
+    """Typical |y| of every entry, NaN where nothing was seen; empty where only observed entries are kept."""
     changed: int
     """Slice at which somebody last joined or left."""
     next_trial: int
     """Place in `configs` of the next to be tried again."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(I_1, …, I_N)."""
+        return self.members[0].state.shape
 
     @property
     def speaker(self) -> Member:
@@ -101,30 +109,41 @@ def candidates(preset: str, given: dict[str, Any], shape: tuple[int, ...]) -> tu
     return tuple(dict.fromkeys(configs))
 
 
+def for_entries(preset: str, given: dict[str, Any], shape: tuple[int, ...]) -> tuple[Config, ...]:
+    """The one configuration for streams of which only observed entries are kept."""
+    size = {"max_rank": min(largest_rank(shape), MOST_FOR_ENTRIES)} if preset == "default" else {}
+    pinned = {name: value for name, value in given.items() if value is not None}
+    settings = {**size, **FOR_ENTRIES, **pinned} if preset in ("default", "fixed") else pinned
+    return (make_config(preset, **settings),)
+
+
 def largest_rank(shape: tuple[int, ...]) -> int:
     """Room for components: a picture needs more of them than a small table."""
     return min(max(SMALLEST_RANK, round(math.sqrt(math.prod(shape)) / 4)), LARGEST_RANK)
 
 
-def init(configs: tuple[Config, ...], shape: tuple[int, ...]) -> Panel:
-    """All of them, none of which has seen anything."""
-    members = tuple(Member(functional.init(config, shape)) for config in configs)
-    return Panel(configs, members, steps=0, typical=np.full(shape, np.nan), changed=0, next_trial=0)
+def init(configs: tuple[Config, ...], shape: tuple[int, ...], entries: int | None = None) -> Panel:
+    """All of them, none of which has seen anything. With `entries`, see `functional.init`."""
+    members = tuple(Member(functional.init(config, shape, entries)) for config in configs)
+    typical = np.full(shape, np.nan) if entries is None else np.empty(0)
+    return Panel(configs, members, steps=0, typical=typical, changed=0, next_trial=0)
 
 
-def learn(panel: Panel, piece: Slice) -> tuple[Panel, StepResult]:
+def learn(panel: Panel, piece: Piece) -> tuple[Panel, StepResult]:
     """Foretell, judge, learn, let the best speak. A panel of one is used up, as `functional.learn` says.
 
     Several are copied first: whatever interrupts the learning, it finds either all as before or all as after.
     """
-    given = Given(piece)
+    given = Given(piece, room_for(piece, panel.members[0].state.entries))
     foretold = [_foretell(panel, member, given) for member in panel.members]
     panel = _judged(panel, piece, foretold)
     speaker, judge = (panel.members.index(member) for member in (panel.speaker, _judge_of_outliers(panel)))
     own = panel.members if len(panel.members) == 1 else copied(panel).members
     learned = [functional.learn(member.state, given, one) for member, one in zip(own, foretold, strict=True)]
     members = (replace(member, state=state) for member, (state, _) in zip(panel.members, learned, strict=True))
-    typical = panel.typical if len(panel.configs) == 1 else _typical(panel.typical, piece)  # nobody to be judged
+    typical = panel.typical
+    if len(panel.configs) > 1 and isinstance(piece, Slice):  # else there is nobody to be judged
+        typical = _typical(typical, piece)
     panel = replace(panel, members=tuple(members), steps=panel.steps + 1, typical=typical)
     return _seated(panel), StepResult(learned[speaker][1], learned[judge][1])
 
@@ -142,7 +161,7 @@ def _foretell(panel: Panel, member: Member, given: Given) -> Foretold | None:
     return functional.foretell(member.state, given)
 
 
-def _judged(panel: Panel, piece: Slice, foretold: list[Foretold | None]) -> Panel:
+def _judged(panel: Panel, piece: Piece, foretold: list[Foretold | None]) -> Panel:
     """The panel with the errors of this slice in every member's score."""
     if len(panel.members) == 1 or not piece.mask.any() or all(one is None for one in foretold):
         return panel
@@ -236,5 +255,5 @@ def _seated(panel: Panel) -> Panel:
     playing = {member.state.config for member in panel.members}
     waiting = [place for place, config in enumerate(panel.configs) if config not in playing]
     place = next((place for place in waiting if place >= panel.next_trial), waiting[0])
-    newcomer = Member(functional.init(panel.configs[place], panel.typical.shape))
+    newcomer = Member(functional.init(panel.configs[place], panel.shape))
     return replace(panel, members=(*panel.members, newcomer), changed=panel.steps, next_trial=place + 1)

@@ -59,7 +59,8 @@ class Status:
 
 
 class Estimate:
-    """One slice as Undertow sees it, in the units of the data. Arrays have the shape of the slice.
+    """One slice as Undertow sees it, in the units of the data. Arrays have the shape of the slice; where only
+    observed entries are kept (docs/sparse.md), one number for each entry that was given, in the same order.
 
     Everything is fetched from where it was computed when it is first asked for: a loop that asks for the results of one
     slice after it has handed over the next one keeps both machines busy.
@@ -124,6 +125,12 @@ class Estimate:
     def settings(self) -> Mapping[str, Any]:
         """The settings that this answer was found with; those not given were chosen for the stream."""
         value: Mapping[str, Any] = self._told.settings()
+        return value
+
+    @property
+    def indices(self) -> tuple[NDArray[np.int32], ...] | None:
+        """Where the entries lie, one array per mode; None where the arrays are the whole slice."""
+        value: tuple[NDArray[np.int32], ...] | None = self._told.indices
         return value
 
     def __repr__(self) -> str:

@@ -27,7 +27,8 @@ def save(path: str | os.PathLike[str], params: dict[str, Any], panel: Panel) -> 
         "kind": "RobustCP",
         "state_version": STATE_VERSION,
         "params": params,
-        "shape": list(panel.typical.shape),
+        "shape": list(panel.shape),
+        "entries": panel.members[0].state.entries,
         "steps": panel.steps,
         "changed": panel.changed,
         "next_trial": panel.next_trial,
@@ -112,27 +113,31 @@ def load_fleet(
 
 def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Panel:
     shape = tuple(int(size) for size in header["shape"])
+    entries = None if header.get("entries") is None else int(header["entries"])
     configs = tuple(Config(**settings) for settings in header["configs"])
     members = []
     for place, held in enumerate(header["members"]):
         config = configs[held["config"]]
-        core = _restored_core(replace(config, max_rank=int(held["places"])), shape, arrays, f"{place}.")
+        core = _restored_core(replace(config, max_rank=int(held["places"])), shape, entries, arrays, f"{place}.")
         missing = tuple(int(count) for count in held["missing"])
         state = State(config, shape, float(held["unit"]), int(held["steps"]), core, missing)
         members.append(Member(state, float(held["score"]), int(held["judged"])))
     if not members:
         raise ValueError("no model inside")
     typical = arrays["typical"]
-    if typical.shape != shape or typical.dtype != np.float64:
-        raise ValueError(f"typical is {typical.dtype}{typical.shape}, not float64{shape}")
+    expected = shape if entries is None else (0,)
+    if typical.shape != expected or typical.dtype != np.float64:
+        raise ValueError(f"typical is {typical.dtype}{typical.shape}, not float64{expected}")
     numbers = (int(header[name]) for name in ("steps", "changed", "next_trial"))
     steps, changed, next_trial = numbers
     return Panel(configs, tuple(members), steps, typical, changed, next_trial)
 
 
-def _restored_core(config: Config, shape: tuple[int, ...], arrays: dict[str, Any], prefix: str) -> Core:
+def _restored_core(
+    config: Config, shape: tuple[int, ...], entries: int | None, arrays: dict[str, Any], prefix: str
+) -> Core:
     with scope(config):
-        wanted = jax.eval_shape(lambda: init_core(config, shape))
+        wanted = jax.eval_shape(lambda: init_core(config, shape, entries))
         leaves, tree = jax.tree_util.tree_flatten_with_path(wanted)
         restored = []
         for place, leaf in leaves:

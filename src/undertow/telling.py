@@ -10,10 +10,11 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow import placing
 from undertow.model.config import Config
 from undertow.model.step import Report
 from undertow.model.trouble import Trouble
-from undertow.slices import Slice
+from undertow.placing import Piece
 from undertow.units import LOG_UNIT, Given, Scaling
 
 Floats = NDArray[np.float64]
@@ -41,6 +42,8 @@ class Telling:
     """The slice itself, if it is at hand."""
     foretold: Foretold | None = None
     """What a model that is not robust tells outliers by."""
+    indices: tuple[NDArray[np.int32], ...] | None = None
+    """Where the entries lie, if not all entries of the slice are told."""
 
     def low_rank(self) -> Floats:
         """In units of the data."""
@@ -86,7 +89,8 @@ class Telling:
 
     def settings(self) -> dict[str, Any]:
         """By name."""
-        return {name: getattr(self.config, name) for name in SETTINGS}
+        settings = {name: getattr(self.config, name) for name in SETTINGS}
+        return settings if self.indices is None else {**settings, "entries": "observed"}
 
     def iterations(self) -> int:
         """Sweeps."""
@@ -108,7 +112,9 @@ class Telling:
 
     def _fetched(self, name: str) -> NDArray[Any]:
         """An array of the report; where the arithmetic overflowed, the nearest numbers."""
-        array = np.asarray(getattr(self.report, name))
+        array: NDArray[Any] = np.asarray(getattr(self.report, name))
+        if self.given is not None:
+            array = placing.as_given(array, self.given.piece)
         return np.nan_to_num(array) if Trouble.NOT_FINITE in self.trouble() else array
 
     @cached_property
@@ -122,7 +128,7 @@ class Telling:
         """For a model that learns from every entry alike: how far the entry lies from what the others foretold."""
         assert self.foretold is not None
         assert self.given is not None
-        piece: Slice = self.given.piece
+        piece: Piece = self.given.piece
         seen = piece.mask if self._too_large is None else piece.mask & ~self._too_large[1]
         rate, ratio = self.config.outlier_rate, self.config.outlier_variance
         values = np.where(seen, self.scaling.scaled(piece.values), 0).astype(np.float64)

@@ -14,8 +14,11 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from undertow import placing
 from undertow.model.config import Config
+from undertow.model.state import Places
 from undertow.model.step import LARGEST
+from undertow.placing import Piece
 from undertow.slices import Slice
 
 SAFE_UNIT = 1e200
@@ -24,7 +27,7 @@ LOG_UNIT = 0.5
 """Where the logarithmic scale bends into a linear one, in units of the stream."""
 
 
-def first_unit(piece: Slice) -> float:
+def first_unit(piece: Piece) -> float:
     """The median size of the data that are not 0; 0 if there are none."""
     sizes = np.abs(piece.values[piece.mask & (piece.values != 0)])
     if not sizes.size:
@@ -87,7 +90,7 @@ class Scaling:
             data: NDArray[np.float64] = np.multiply(values, self.unit, dtype=np.float64)
         return np.nan_to_num(data) if self.log or np.max(self.unit) > SAFE_UNIT else data
 
-    def too_large(self, piece: Slice) -> NDArray[np.bool_]:
+    def too_large(self, piece: Piece) -> NDArray[np.bool_]:
         """Observed entries that the compiled step leaves out."""
         with np.errstate(over="ignore"):
             size = np.abs(piece.values.astype(np.float64) / self._divisor)
@@ -99,17 +102,25 @@ class Scaling:
 class Given:
     """A slice on its way to one or more models; what several need is made once."""
 
-    piece: Slice
+    piece: Piece
+    room: int | None = None
+    """Place for so many observed entries, where only these are kept."""
     _made: dict[Scaling | None, Array] = field(default_factory=dict)
 
     def values(self, scaling: Scaling) -> Array:
         """The values as a model wants them, on the device. To be called in the scope of the model's precision."""
         if scaling not in self._made:
-            self._made[scaling] = jax.device_put(scaling.scaled(self.piece.values))
+            self._made[scaling] = jax.device_put(
+                *placing.placed(self.piece, self.room, scaling.scaled(self.piece.values))
+            )
         return self._made[scaling]
 
     def mask(self) -> Array:
         """What was observed, on the device."""
         if None not in self._made:
-            self._made[None] = jax.device_put(self.piece.mask)
+            self._made[None] = jax.device_put(*placing.placed(self.piece, self.room, self.piece.mask))
         return self._made[None]
+
+    def places(self) -> Places | None:
+        """Where the values lie, where only observed entries are kept."""
+        return placing.places(self.piece, self.room)

@@ -16,12 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from undertow.model import predict
+from undertow.model import layout, observed
 from undertow.model.factors import all_covariances, all_means, with_axis
 from undertow.model.noise import expected_log, gamma_gap
-from undertow.model.state import Factors
+from undertow.model.state import Factors, Places
 
-SPECTRAL_TURNS = 6
 SWEEPS = 8
 FIRST_SWEEPS = 2
 HOPE = 0.5
@@ -33,12 +32,16 @@ Columns = list[Array]
 """One vector per axis: (W,), (I_1,), …, (I_N,)."""
 
 
-def leading_directions(gradient: Array) -> Columns:
+def leading_directions(gradient: Array, places: Places | None = None) -> Columns:
     """A rank-one start for `gradient` (W, I_1, …, I_N), one unit vector per axis.
 
     For each mode in turn (biggest first): the leading left singular vector of its unfolding, by power iteration from
     the row of largest norm (so neither chance nor the order of rows matters), then project onto it and go on.
     """
+    if places is not None:
+        found, smallest, left = observed.leading_directions(gradient, places)
+        found[0], found[smallest + 1] = leading_directions(left)
+        return [found[axis] for axis in sorted(found)]
     axes = list(range(gradient.ndim))
     vectors: dict[int, Array] = {}
     for axis in sorted(axes[1:], key=lambda axis: -gradient.shape[axis]):
@@ -52,7 +55,7 @@ def leading_directions(gradient: Array) -> Columns:
             return jnp.matmul(vector, matrix, precision=lax.Precision.HIGHEST)
 
         start = matrix[jnp.argmax((matrix**2).sum(axis=1))]
-        direction = lax.fori_loop(0, SPECTRAL_TURNS, turn, start)
+        direction = lax.fori_loop(0, observed.SPECTRAL_TURNS, turn, start)
         vectors[axis] = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
         gradient = direction.reshape(rest)
         axes.remove(axis)
@@ -73,7 +76,7 @@ def over_time(tensor: Array, column: Array) -> Array:
 
 def over_modes(tensor: Array, columns: Columns) -> Array:
     """Σ over all modes of the tensor times a column each: (W, I_1, …, I_N) → (W,)."""
-    flat = predict.outer_product(columns).reshape(-1)
+    flat = layout.outer_product(columns, None).reshape(-1)
     return jnp.matmul(tensor.reshape(tensor.shape[0], -1), flat, precision=lax.Precision.HIGHEST)
 
 
@@ -100,13 +103,13 @@ class Newcomer(NamedTuple):
     evidence: Array
     """What its rows and its precision add to the bound; negative."""
 
-    def low_rank(self) -> Array:
+    def low_rank(self, places: Places | None = None) -> Array:
         """x̄ of the newcomer alone (W, I_1, …, I_N)."""
-        return predict.outer_product(self.means)
+        return layout.outer_product(self.means, places)
 
-    def square(self) -> Array:
+    def square(self, places: Places | None = None) -> Array:
         """E x² of the newcomer alone (W, I_1, …, I_N)."""
-        return predict.outer_product(squares(self.means, self.variances))
+        return layout.outer_product(squares(self.means, self.variances), places)
 
 
 class Draft(NamedTuple):
@@ -126,21 +129,29 @@ class Birth:
     """Variational rank-one fit to the residual. `energy` is Σ w E r², `count` is Σ ω O."""
 
     def __init__(
-        self, weights: Array, residual: Array, energy: Array, count: Array, row_share: Array, prior: float
+        self,
+        weights: Array,
+        residual: Array,
+        energy: Array,
+        count: Array,
+        row_share: Array,
+        prior: float,
+        places: Places | None = None,
     ) -> None:
         self.weights, self.weighted = weights, weights * residual
-        self.energy, self.count, self.prior = energy, count, prior
-        self.shares = [row_share, *(jnp.ones(rows, weights.dtype) for rows in weights.shape[1:])]
+        self.energy, self.count, self.prior, self.places = energy, count, prior, places
+        sizes = weights.shape[1:] if places is None else places.sizes
+        self.shares = [row_share, *(jnp.ones(rows, weights.dtype) for rows in sizes)]
         self.shape = prior + jnp.stack([share.sum() for share in self.shares]).sum() / 2
 
     def draft(self) -> Draft:
         """A spectral start, swept a few times."""
-        means = leading_directions(self.weighted)
+        means = leading_directions(self.weighted, self.places)
         # Least squares for the temporal row, then the same typical size on every axis: where the prior wants it.
         one = jnp.ones((), self.weights.dtype)
         nearly_nothing = jnp.asarray(float(np.finfo(self.weights.dtype).tiny), self.weights.dtype)
-        gram = over_modes(self.weights, [mean**2 for mean in means[1:]])
-        means[0], _ = self._solve(0, gram, over_modes(self.weighted, means[1:]), nearly_nothing, one)
+        gram, projection = self._sums(0, means, [jnp.zeros_like(mean) for mean in means])
+        means[0], _ = self._solve(0, gram, projection, nearly_nothing, one)
         size = jnp.stack(
             [jnp.sqrt(share @ mean**2 / share.sum()) for share, mean in zip(self.shares, means, strict=True)]
         )
@@ -169,18 +180,29 @@ class Birth:
     def _turn(self, _: int, draft: Draft) -> Draft:
         means, variances = list(draft.means), list(draft.variances)
         precision = self.shape / draft.rate
-        gram_sum = over_time(self.weights, means[0] ** 2 + variances[0])
-        projection_sum = over_time(self.weighted, means[0])
-        for axis in range(1, self.weights.ndim):
-            gram = over_other_modes(gram_sum, squares(means, variances)[1:], axis - 1)
-            projection = over_other_modes(projection_sum, means[1:], axis - 1)
+        shared = None
+        if self.places is None:
+            shared = over_time(self.weights, means[0] ** 2 + variances[0]), over_time(self.weighted, means[0])
+        for axis in range(1, len(means)):
+            gram, projection = self._sums(axis, means, variances, shared)
             means[axis], variances[axis] = self._solve(axis, gram, projection, precision, draft.factor)
-        gram = over_modes(self.weights, squares(means, variances)[1:])
-        projection = over_modes(self.weighted, means[1:])
+        gram, projection = self._sums(0, means, variances)
         means[0], variances[0] = self._solve(0, gram, projection, precision, draft.factor)
         left = self.energy - 2 * projection @ means[0] + gram @ (means[0] ** 2 + variances[0])
         factor = jnp.clip(left / jnp.maximum(self.count, 1), LEAST_FACTOR, 1)
         return Draft(means, variances, self._rate(means, variances), factor, left)
+
+    def _sums(
+        self, axis: int, means: Columns, variances: Columns, shared: tuple[Array, Array] | None = None
+    ) -> tuple[Array, Array]:
+        """G and g of all rows of an axis, each (rows,); modes share the sums over time."""
+        second = squares(means, variances)
+        if self.places is not None:
+            return observed.column_sums(second, means, self.weights, self.weighted, axis, self.places)
+        if shared is None:
+            return over_modes(self.weights, second[1:]), over_modes(self.weighted, means[1:])
+        gram = over_other_modes(shared[0], second[1:], axis - 1)
+        return gram, over_other_modes(shared[1], means[1:], axis - 1)
 
     def _solve(self, axis: int, gram: Array, projection: Array, precision: Array, factor: Array) -> tuple[Array, Array]:
         used = self.shares[axis] > 0

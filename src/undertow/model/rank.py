@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model import past, predict
+from undertow.model import layout, past
 from undertow.model.factors import all_covariances, all_means, with_axis
 from undertow.model.noise import expected_log, gamma_gap
-from undertow.model.state import Factors
+from undertow.model.state import Factors, Places
 from undertow.model.symmetric import log_determinant
 
 Tree = TypeVar("Tree")
@@ -105,7 +105,13 @@ def resized(factors: Factors, places: int) -> Factors:
 
 
 def death(
-    factors: Factors, residual: Array, variance: Array, weights: Array, row_share: Array, prior: float
+    factors: Factors,
+    residual: Array,
+    variance: Array,
+    weights: Array,
+    row_share: Array,
+    prior: float,
+    places: Places | None = None,
 ) -> tuple[Factors, Array, Array, Array]:
     """Let the smallest component die if the evidence gains by it.
 
@@ -113,7 +119,7 @@ def death(
     """
     place = jnp.argmin(jnp.where(factors.alive, sizes(factors), jnp.inf))
     smaller = without(factors, place)
-    share, spread = predict.component(factors, place)
+    share, spread = layout.component(factors, place, places)
     both = jax.tree.map(lambda one, other: jnp.stack([one, other]), smaller, factors)
     own = lax.map(lambda candidate: evidence(candidate, row_share, prior), both)
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.

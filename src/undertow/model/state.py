@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import register_dataclass
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Places:
+    """Where the entries of a sparse window lie: E places a slice, the first `lengths` of them taken, the rest empty.
+
+    Of a window all arrays have an axis W in front; of a single slice they have not.
+    """
+
+    indices: tuple[Array, ...]
+    """(W, E) int32 for each mode. Sorted, the biggest mode first, so that neighbours share rows."""
+    fibres: tuple[Array, ...]
+    """(W, E) int32 for each of the N − 2 biggest modes: the first place of the slice whose indices are the same on all
+    smaller modes (see `observed.leading_direction`)."""
+    lengths: Array
+    """(W,) int32."""
+    sizes: tuple[int, ...] = field(metadata={"static": True})
+    """I_1, …, I_N."""
 
 
 @register_dataclass
@@ -22,6 +41,9 @@ class Window:
     """Slot of the newest slice; int32."""
     filled: Array
     """Slices in the window now, at most W; int32."""
+    places: Places | None = None
+    """Where only observed entries are kept: where they lie. Then everything that is (W, I_1, …, I_N), here and
+    elsewhere, is (W, E) instead, and (I_1, …, I_N) is (E,); the noise is one number."""
 
     def ages(self) -> Array:
         """Steps since each slot was written (W,); only the first `filled` ages are real."""

@@ -16,15 +16,15 @@ import numpy as np
 from jax import Array, lax
 from jax.tree_util import register_dataclass, register_pytree_node
 
+from undertow.model import layout, past, predict, rank, separable
 from undertow.model import level as levels
-from undertow.model import past, predict, rank, separable
 from undertow.model.birth import Birth, born
 from undertow.model.config import Config
-from undertow.model.factors import single_row, sweep, with_row
+from undertow.model.factors import single_row, with_row
 from undertow.model.leaving import leave
 from undertow.model.noise import noise_floor
 from undertow.model.outliers import contaminated, gaussian_gamma
-from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Window, over_slice
+from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Places, Window, over_slice
 from undertow.model.svd_start import svd_start
 from undertow.model.trouble import Trouble
 
@@ -52,7 +52,8 @@ MOST_BIRTHS = 4
 @register_dataclass
 @dataclass(frozen=True)
 class Report:
-    """What a step tells about one slice, in units of the stream. Arrays are (I_1, …, I_N) unless said otherwise."""
+    """What a step tells about one slice, in units of the stream. Arrays are (I_1, …, I_N) unless said otherwise, (E,)
+    where only observed entries are kept."""
 
     low_rank: Array
     low_rank_variance: Array
@@ -81,8 +82,8 @@ class Progress:
     """y − m̄ − x̄ of the window (W, I_1, …, I_N)."""
     variance: Array
     """Var x + Var m of the window."""
-    newest: Array
-    """m̄ + x̄ of the newest slice after the last sweep (I_1, …, I_N)."""
+    newest: layout.Portrait
+    """m̄ + x̄ of the newest slice after the last sweep (I_1, …, I_N), or what it is made of."""
     surprised: Array
     """Whether the slice, as it was met, did not fit."""
     too_large: Array
@@ -117,15 +118,17 @@ class Brood:
     """The outlier model's part of the bound."""
 
 
-def init_core(config: Config, shape: tuple[int, ...]) -> Core:
-    """An empty window, no component alive."""
+def init_core(config: Config, shape: tuple[int, ...], entries: int | None = None) -> Core:
+    """An empty window, no component alive. With `entries`, only so many observed ones are kept of every slice."""
     dtype = jnp.dtype(config.dtype)
     size, length = config.max_rank, config.window
+    kept = shape if entries is None else (entries,)
     window = Window(
-        values=jnp.zeros((length, *shape), dtype),
-        mask=jnp.zeros((length, *shape), bool),
+        values=jnp.zeros((length, *kept), dtype),
+        mask=jnp.zeros((length, *kept), bool),
         newest=jnp.asarray(length - 1, jnp.int32),
         filled=jnp.asarray(0, jnp.int32),
+        places=None if entries is None else layout.no_places((length, entries), shape),
     )
     factors = Factors(
         means=tuple(jnp.zeros((rows, size), dtype) for rows in shape),
@@ -137,20 +140,31 @@ def init_core(config: Config, shape: tuple[int, ...]) -> Core:
         precision_rate=jnp.ones(size, dtype),
     )
     factors = replace(factors, past=past.init_rows(config, shape, dtype))
-    outliers = OUTLIER_MODELS[config.outliers].init(config, shape, dtype)
+    outliers: Contaminated | GaussianGamma
+    if config.outliers == "contaminated":
+        outliers = contaminated.init(config, shape, dtype, entries)
+    else:
+        outliers = gaussian_gamma.init(config, shape, dtype)
     core = Core(window, factors, outliers, levels.init(length, shape, dtype) if config.level else None)
     separate: Core = jax.tree.map(lambda leaf: leaf.copy(), core)  # a step takes over each array's memory
     return separate
 
 
 @partial(jax.jit, donate_argnums=0, static_argnames="holes")
-def advance(core: Core, values: Array, mask: Array, config: Config, holes: int | None = None) -> tuple[Core, Report]:
+def advance(
+    core: Core,
+    values: Array,
+    mask: Array,
+    config: Config,
+    holes: int | None = None,
+    places: Places | None = None,
+) -> tuple[Core, Report]:
     """One slice: values and mask in, the new state and the report out. The old state's memory becomes the new one's.
 
     `holes`, if given, is the most entries that can be missing in the window: see `separable.py` for what that is worth,
-    and for which models.
+    and for which models. `places` say where the values lie, if not all entries of the slice are there.
     """
-    window, start = opened(core, values, mask, config)
+    window, start = opened(core, values, mask, config, places)
     gaps = None if holes is None else separable.holes(window, holes)
 
     def one_sweep(progress: Progress) -> Progress:
@@ -171,12 +185,14 @@ def advance(core: Core, values: Array, mask: Array, config: Config, holes: int |
     return closed(config, core, window, cold)
 
 
-def opened(core: Core, values: Array, mask: Array, config: Config) -> tuple[Window, Progress]:
+def opened(
+    core: Core, values: Array, mask: Array, config: Config, places: Places | None = None
+) -> tuple[Window, Progress]:
     """The slice written into the window and met; all is ready for the sweeps."""
     model = OUTLIER_MODELS[config.outliers]
     core = leave(config, core)
     values, seen = usable(values, mask)
-    window = write(core.window, values, seen)
+    window = write(core.window, values, seen, places)
     level = expected_level(core.level, window)
     outliers, factors = model.begin(config, core.outliers, core.factors, window, level)
     if config.start == "svd":
@@ -184,14 +200,15 @@ def opened(core: Core, values: Array, mask: Array, config: Config) -> tuple[Wind
     surprised = model.surprised(outliers, window)
     warm = (window.filled == config.window) & ~surprised & (config.start == "warm")
     zero = jnp.asarray(0, jnp.int32)
-    newest = predict.low_rank(only_row(factors, window.newest))[0] + levels.mean_of(level, window.newest)
+    alone = layout.alone(window, window.newest)
+    expected = layout.low_rank(only_row(factors, window.newest), alone.places)[0]
     start = Progress(
         factors=factors,
         outliers=outliers,
         level=level,
         residual=window.values,
         variance=jnp.zeros_like(window.values),
-        newest=newest,
+        newest=layout.portrait(factors, window, expected + levels.mean_of(level, window.newest)),
         surprised=surprised,
         too_large=(mask & ~seen).any(),
         warm=warm,
@@ -293,13 +310,15 @@ def swept(config: Config, window: Window, progress: Progress) -> Progress:
     slice_weights = window.slice_weights(config.forgetting)
     row_share = model.row_share(slice_weights)
     weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
-    factors, failed = sweep(progress.factors, weights, targets - levels.mean_of(progress.level), row_share)
+    targets = targets - levels.mean_of(progress.level)
+    factors, failed = layout.sweep(progress.factors, weights, targets, row_share, window.places)
     factors = past.update_trust(rank.update_precision(factors, row_share, config.precision_prior))
-    residual, variance = window.values - predict.low_rank(factors), predict.variance(factors)
+    residual = window.values - layout.low_rank(factors, window.places)
+    variance = layout.variance(factors, window.places)
     level = smoothed_level(progress.outliers, progress.level, window, residual)
     residual, variance = residual - levels.mean_of(level), variance + levels.variance_of(level)
     outliers = model.update(config, progress.outliers, window, slice_weights, residual, variance)
-    newest = window.values[window.newest] - residual[window.newest]
+    newest = layout.portrait(factors, window, window.values[window.newest] - residual[window.newest])
     progress = replace(progress, level=level, residual=residual, variance=variance)
     return settled(config, progress, factors, outliers, newest, failed)
 
@@ -322,18 +341,19 @@ def settled(
     progress: Progress,
     factors: Factors,
     outliers: Contaminated | GaussianGamma,
-    newest: Array,
+    newest: layout.Portrait,
     failed: Array,
 ) -> Progress:
     """What a sweep has found, and whether another is needed."""
     model = OUTLIER_MODELS[config.outliers]
     # Moves below the rounding of the arithmetic say nothing, however small the noise.
-    resolution = 30 * float(np.finfo(newest.dtype).eps) * jnp.sqrt((newest**2).mean())
+    dtype = progress.residual.dtype
+    resolution = 30 * float(np.finfo(dtype).eps) * layout.size_of(newest)
     least = jnp.maximum(config.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
-    moving = jnp.sqrt(((newest - progress.newest) ** 2).mean()) > least
+    moving = layout.distance(newest, progress.newest) > least
     # Large noise hides moves: as long as it falls, nothing has settled.
     cooling = model.typical_noise(outliers) < (1 - COOLING) * model.typical_noise(progress.outliers)
-    moving |= cooling & (model.typical_noise(outliers) > 2 * noise_floor(newest.dtype))
+    moving |= cooling & (model.typical_noise(outliers) > 2 * noise_floor(dtype))
     return replace(
         progress,
         factors=factors,
@@ -359,18 +379,19 @@ def moves(config: Config, window: Window, progress: Progress) -> Progress:
         return contaminated.evidence(config, outliers, window, slice_weights, residual, variance)
 
     def one_death(carry: tuple[Factors, Array, Array]) -> tuple[tuple[Factors, Array, Array], Array]:
-        factors, residual, variance, dies = rank.death(*carry, weights, row_share, prior)
+        factors, residual, variance, dies = rank.death(*carry, weights, row_share, prior, window.places)
         return (factors, residual, variance), dies
 
     def one_birth(carry: Brood) -> tuple[Brood, Array]:
         weights = contaminated.birth_weights(carry.outliers, window, slice_weights)
         energy = (weights * (carry.residual**2 + carry.variance)).sum()
-        fit = Birth(weights, carry.residual, energy, count, row_share, prior)
+        fit = Birth(weights, carry.residual, energy, count, row_share, prior, window.places)
 
         def judged() -> tuple[Brood, Array]:
             newcomer = fit.finished(draft)
-            share = newcomer.low_rank()
-            residual, variance = carry.residual - share, carry.variance + jnp.maximum(newcomer.square() - share**2, 0)
+            share = newcomer.low_rank(window.places)
+            residual = carry.residual - share
+            variance = carry.variance + jnp.maximum(newcomer.square(window.places) - share**2, 0)
             outliers = contaminated.update(config, carry.outliers, window, slice_weights, residual, variance)
             evidence = bound(outliers, residual, variance)
             margin = 10 * float(np.finfo(evidence.dtype).eps) * jnp.abs(evidence)  # what single precision cannot tell
@@ -415,34 +436,38 @@ def moves(config: Config, window: Window, progress: Progress) -> Progress:
 def smooth(core: Core, lag: Array, config: Config) -> Report:
     """What is known now about the slice `lag` steps before the newest."""
     slot = jnp.mod(core.window.newest - lag, config.window)
-    row = only_row(core.factors, slot)
-    residual = core.window.values[slot] - levels.mean_of(core.level, slot) - predict.low_rank(row)[0]
-    return tell(config, core, slot, residual, predict.variance(row)[0] + levels.variance_of(core.level, slot))
+    row, places = only_row(core.factors, slot), layout.alone(core.window, slot).places
+    residual = core.window.values[slot] - levels.mean_of(core.level, slot) - layout.low_rank(row, places)[0]
+    variance = layout.variance(row, places)[0] + levels.variance_of(core.level, slot)
+    return tell(config, core, slot, residual, variance)
 
 
 @jax.jit
-def project(core: Core, values: Array, mask: Array, config: Config) -> Report:
+def project(core: Core, values: Array, mask: Array, config: Config, places: Places | None = None) -> Report:
     """The report of a slice met with factors and level held fixed: nothing is learned from it."""
     model = OUTLIER_MODELS[config.outliers]
     values, mask = usable(values, mask)
     slot = jnp.asarray(0, jnp.int32)
-    window = Window(values[None], mask[None], newest=slot, filled=jnp.asarray(1, jnp.int32))
+    values, mask, places = jax.tree.map(lambda array: array[None], (values, mask, places))
+    window = Window(values, mask, newest=slot, filled=jnp.asarray(1, jnp.int32), places=places)
     level = None if core.level is None else levels.coming(core.level, core.window)
     outliers, factors = model.meet(model.one_slice(core.outliers), single_row(core.factors), window, level)
-    residual = values - levels.mean_of(level, slot) - predict.low_rank(factors)[0]
-    variance = predict.variance(factors)[0] + levels.variance_of(level, slot)
+    residual = values[0] - levels.mean_of(level, slot) - layout.low_rank(factors, places)[0]
+    variance = layout.variance(factors, places)[0] + levels.variance_of(level, slot)
     return tell(config, Core(window, factors, outliers, level), slot, residual, variance)
 
 
 @jax.jit
-def foretell(core: Core, values: Array, mask: Array, half: Array, config: Config) -> tuple[Array, Array]:
+def foretell(
+    core: Core, values: Array, mask: Array, half: Array, config: Config, places: Places | None = None
+) -> tuple[Array, Array]:
     """Every observed entry as the other half of its slice tells it, with factors and level as they were before.
 
     Mean and variance of the observation (I_1, …, I_N); `half` says which entries belong together.
     """
 
     def from_one_half(shown: Array) -> tuple[Array, Array]:
-        report = project(core, jnp.where(shown, values, 0), shown, config)
+        report = project(core, jnp.where(shown, values, 0), shown, config, places)
         return report.low_rank, report.low_rank_variance + report.noise_variance
 
     means, variances = lax.map(from_one_half, jnp.stack([mask & half, mask & ~half]))
@@ -477,7 +502,23 @@ def judged_level(
     return levels.finish(level, window.mask[slot], trust, residual[slot] + level.mean[slot], noise)
 
 
-def write(window: Window, values: Array, mask: Array) -> Window:
+@jax.jit
+def at(core: Core, config: Config, places: Places) -> Report:
+    """The report of any entries of the newest slice of a sparse window, as if they had not been observed."""
+    row = only_row(core.factors, core.window.newest)
+    wanted = jax.tree.map(lambda array: array[None], places)
+    low_rank, variance = layout.low_rank(row, wanted), layout.variance(row, wanted)
+    nothing = jnp.zeros_like(low_rank)
+    slot = jnp.asarray(0, jnp.int32)
+    window = Window(nothing, nothing > 0, slot, jnp.asarray(1, jnp.int32), wanted)
+    assert isinstance(core.outliers, Contaminated)
+    newest = core.outliers.slice_scale[core.window.newest][None]
+    outliers = replace(core.outliers, probability=nothing, slice_scale=newest)
+    told = tell(config, Core(window, row, outliers, None), slot, -low_rank[0], variance[0])
+    return replace(told, trouble=told.trouble & ~Trouble.EMPTY.value)
+
+
+def write(window: Window, values: Array, mask: Array, places: Places | None) -> Window:
     """The window with a slice written over the oldest."""
     length = window.values.shape[0]
     slot = jnp.mod(window.newest + 1, length)
@@ -486,6 +527,7 @@ def write(window: Window, values: Array, mask: Array) -> Window:
         mask=window.mask.at[slot].set(mask),
         newest=slot,
         filled=jnp.minimum(window.filled + 1, length),
+        places=jax.tree.map(lambda ring, new: ring.at[slot].set(new), window.places, places),
     )
 
 

@@ -22,12 +22,12 @@ from jax import Array, lax
 from jax.nn import sigmoid
 from jax.scipy.special import digamma, gammaln, xlogy
 
-from undertow.model import noise, past, predict
+from undertow.model import layout, noise, past
 from undertow.model.config import Config
-from undertow.model.factors import plan, single_row, update_axes, with_row
+from undertow.model.factors import single_row, with_row
 from undertow.model.level import mean_of, variance_of
 from undertow.model.rank import choose, either
-from undertow.model.state import Contaminated, Factors, Level, Window, along_time, over_slice
+from undertow.model.state import Contaminated, Factors, Level, Places, Window, along_time, over_slice
 
 ROW_TURNS = 8
 ROW_SETTLED = 0.01
@@ -48,12 +48,16 @@ SLICE_PRIOR = 30.0
 """ν: how many observations the prior of φ_t around 1 is worth. Without it slices of ten entries fit their own noise."""
 
 
-def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> Contaminated:
-    """Before any data: noise as large as the data (whose unit makes the median |y| one)."""
+def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None = None) -> Contaminated:
+    """Before any data: noise as large as the data (whose unit makes the median |y| one).
+
+    A sparse window has so many `entries` a slice, and one noise for all of them.
+    """
+    kept, shape = (shape, shape) if entries is None else ((entries,), ())
     pool_shape = jnp.asarray(noise.POOL_LARGEST, dtype)
     prior_a, prior_b = rate_prior(config)
     return Contaminated(
-        probability=jnp.zeros((config.window, *shape), dtype),
+        probability=jnp.zeros((config.window, *kept), dtype),
         rate_a=jnp.asarray(prior_a, dtype),
         rate_b=jnp.asarray(prior_b, dtype),
         ratio=jnp.asarray(config.outlier_variance, dtype),
@@ -111,12 +115,11 @@ def surprised(state: Contaminated, window: Window) -> Array:
 def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array:
     """Whether some row of some mode is mostly flagged. Such a row teaches its factor nothing, so it stays flagged
     however well it would fit: a trap that a stream can fall into while little of it has been seen."""
-    flagged = jnp.tensordot(slice_weights, state.probability, axes=1)
-    observed = jnp.tensordot(slice_weights, window.mask.astype(flagged.dtype), axes=1)
+    mask = window.mask.astype(state.probability.dtype)
     any_row = jnp.asarray(False)
-    for axis in range(flagged.ndim):
-        others = tuple(other for other in range(flagged.ndim) if other != axis)
-        any_row |= (flagged.sum(axis=others) > observed.sum(axis=others) / 2).any()
+    for mode in range(layout.modes(window)):
+        flagged = layout.row_sums(slice_weights, state.probability, mode, window.places)
+        any_row |= (flagged > layout.row_sums(slice_weights, mask, mode, window.places) / 2).any()
     return any_row
 
 
@@ -124,7 +127,7 @@ def reheated(
     config: Config, state: Contaminated, factors: Factors, window: Window, slice_weights: Array, level: Level | None
 ) -> Contaminated:
     """Noise as large as all residuals, flagged ones included, and outliers judged by that: the sweeps cool it down."""
-    square = (window.values - mean_of(level) - predict.low_rank(factors)) ** 2
+    square = (window.values - mean_of(level) - layout.low_rank(factors, window.places)) ** 2
     per_slice = over_slice(jnp.where(window.mask, precision(state) * square, 0))
     count = over_slice(window.mask.astype(square.dtype))
     factor = jnp.maximum(slice_weights @ per_slice / jnp.maximum(slice_weights @ count, 1), 1)
@@ -146,9 +149,9 @@ def one_slice(state: Contaminated) -> Contaminated:
 def meet(state: Contaminated, factors: Factors, window: Window, level: Level | None) -> tuple[Contaminated, Factors]:
     """The newest slice's temporal row, outliers and scale from a robust regression on the current factors."""
     slot = window.newest
-    row_mean, row_covariance, probability, scale = fit_row(
-        state, factors, window.values[slot] - mean_of(level, slot), window.mask[slot], variance_of(level, slot)
-    )
+    newest = layout.alone(window, slot)
+    newest = replace(newest, values=newest.values - mean_of(level, slot))
+    row_mean, row_covariance, probability, scale = fit_row(state, factors, newest, variance_of(level, slot))
     factors = with_row(factors, slot, row_mean, row_covariance)
     state = replace(
         state,
@@ -159,23 +162,22 @@ def meet(state: Contaminated, factors: Factors, window: Window, level: Level | N
 
 
 def fit_row(
-    state: Contaminated, factors: Factors, values: Array, mask: Array, spread: Array | float
+    state: Contaminated, factors: Factors, window: Window, spread: Array | float
 ) -> tuple[Array, Array, Array, Array]:
-    """Temporal row (mean, covariance), outlier probabilities and φ of one slice, the factors held fixed.
+    """Temporal row (mean, covariance), outlier probabilities and φ of a window of one slice, the factors held fixed.
 
     Starts from an inflated noise level, as if the row were 0, and lets it settle: so neither outliers nor a changed
     scene decide the row at once.
     """
-    values, mask = values[None], mask[None]
-    biggest, _ = plan(values.shape)
+    values, mask, places = window.values, window.mask, window.places
     share = jnp.ones(1, values.dtype)
 
     def turn(carry: Fit) -> Fit:
         row, probability, scale = carry.row, carry.probability, carry.scale
         weights = jnp.where(mask, precision(state) * trust(state, probability, scale), 0)
-        row, unsolved = update_axes(row, weights, weights * values, share, [0], biggest)
+        row, unsolved = layout.update_rows(row, weights, weights * values, share, places)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
-        square = (values - predict.low_rank(row)) ** 2 + predict.variance(row) + spread
+        square = (values - layout.low_rank(row, places)) ** 2 + layout.variance(row, places) + spread
         scale = slice_scales(state, mask, probability, square)
         probability = outlier_probability(state, mask, square, scale)
         scale = slice_scales(state, mask, probability, square)
@@ -185,7 +187,7 @@ def fit_row(
     start = Fit(
         single_row(factors),
         jnp.zeros_like(values),
-        first_scale(state, mask, values**2 + spread),
+        first_scale(state, mask, values**2 + spread, places),
         jnp.asarray(True),
         jnp.asarray(0, jnp.int32),
     )
@@ -203,15 +205,15 @@ class Fit(NamedTuple):
     turns: Array
 
 
-def first_scale(state: Contaminated, mask: Array, square: Array) -> Array:
+def first_scale(state: Contaminated, mask: Array, square: Array, places: Places | None = None) -> Array:
     """φ (1,) of a slice of which nothing is known yet, by its median: outliers, if they are few, do not count."""
-    middle = jnp.nanmedian(sample(jnp.where(mask, precision(state) * square, jnp.nan))) / CHI_SQUARE_MEDIAN
+    middle = jnp.nanmedian(sample(jnp.where(mask, precision(state) * square, jnp.nan), places)) / CHI_SQUARE_MEDIAN
     return jnp.clip(jnp.where(mask.any(), middle, 1), SMALLEST_SCALE, state.ratio)[None]
 
 
-def sample(values: Array) -> Array:
+def sample(values: Array, places: Places | None = None) -> Array:
     """Some of the values, evenly spread: enough for a median, few enough to be sorted in no time."""
-    return values.reshape(-1)[:: max(1, values.size // SAMPLE)]
+    return layout.sample(values, places, SAMPLE)
 
 
 def weights_and_targets(state: Contaminated, window: Window, slice_weights: Array) -> tuple[Array, Array]:
@@ -272,7 +274,7 @@ def quenched(
 
 def too_wide(config: Config, state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
     """Whether the noise is too wide for more than half of the residuals. Counted: a median would have to be sorted."""
-    scaled = sample(_scaled_squares(state, window, residual, variance))
+    scaled = sample(_scaled_squares(state, window, residual, variance), window.places)
     small = (scaled < TOO_WIDE * CHI_SQUARE_MEDIAN).sum()
     return config.robust & (2 * small > (~jnp.isnan(scaled)).sum())
 
@@ -285,7 +287,9 @@ def colder(
     Where a fifth of all entries are outliers, noise wide enough for all of them explains itself: no coordinate step
     leads from there to the truth.
     """
-    factor = jnp.nanmedian(sample(_scaled_squares(state, window, residual, variance))) / CHI_SQUARE_MEDIAN
+    factor = (
+        jnp.nanmedian(sample(_scaled_squares(state, window, residual, variance), window.places)) / CHI_SQUARE_MEDIAN
+    )
     cold = replace(
         state,
         ratio=state.ratio / factor,
@@ -355,11 +359,11 @@ def update_slice_scale(state: Contaminated, window: Window, square: Array) -> Co
 
 
 def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> tuple[Array, Array]:
-    """n_i = Σ_t ω O and s_i = Σ_t ω O ((1−ρ)/φ + ρ/κ) E r², each (I_1, …, I_N)."""
+    """n_i = Σ_t ω O and s_i = Σ_t ω O ((1−ρ)/φ + ρ/κ) E r², each (I_1, …, I_N); of a sparse window their sums."""
     counts = jnp.tensordot(slice_weights, window.mask.astype(square.dtype), axes=1)
     left = trust(state, state.probability, along_time(state.slice_scale, square))
     sums = jnp.tensordot(slice_weights, jnp.where(window.mask, left * square, 0), axes=1)
-    return counts, sums
+    return (counts, sums) if window.places is None else (counts.sum(), sums.sum())
 
 
 def update_noise(

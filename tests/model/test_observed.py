@@ -1,0 +1,198 @@
+"""Every operation over observed entries against the same operation over all entries, masked."""
+
+from dataclasses import replace
+
+import dense
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from undertow import placing
+from undertow.entries import Entries
+from undertow.model import birth, layout, predict, rank
+from undertow.model.outliers import contaminated
+from undertow.model.state import Window, over_slice
+
+pytestmark = pytest.mark.usefixtures("double")
+
+PALETTE = [((9,), 2, 4), ((4, 7), 3, 3), ((3, 5, 4), 2, 3), ((2, 4, 3, 3), 2, 2)]
+ROOM = 96
+
+
+def both(shape, size, length, seed, observed=0.4, **settings):
+    """A state with all entries, and the same one with the observed ones only."""
+    config, core = dense.random_core(
+        shape, size, length, "default", seed, observed=observed, noise="shared", **settings
+    )
+    outliers = core.outliers
+    outliers = replace(
+        outliers,
+        noise_shape=jnp.full(shape, outliers.pool_shape),
+        noise_rate=jnp.full(shape, outliers.pool_rate),
+    )
+    core = replace(core, outliers=outliers)
+    values, mask = np.asarray(core.window.values), np.asarray(core.window.mask)
+    pieces = [
+        Entries(tuple(np.nonzero(there)), slice_[there], shape) for slice_, there in zip(values, mask, strict=True)
+    ]
+    parts = [(*placing.placed(piece, ROOM, piece.values, piece.mask), placing.places(piece, ROOM)) for piece in pieces]
+    stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *parts)
+    window = Window(*stacked[:2], core.window.newest, core.window.filled, stacked[2])
+    sparse = replace(
+        core,
+        window=window,
+        outliers=replace(
+            outliers,
+            probability=listed(outliers.probability, window),
+            noise_shape=outliers.pool_shape,
+            noise_rate=outliers.pool_rate,
+        ),
+    )
+    return config, core, sparse
+
+
+def listed(array, window):
+    """Of an array (W, I_1, …, I_N) the entries of the sparse window (W, E), 0 in empty places."""
+    slots = np.arange(window.values.shape[0])[:, None]
+    return jnp.where(window.mask, jnp.asarray(array)[(slots, *window.places.indices)], 0)
+
+
+def assert_same(ours, theirs):
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11), ours, theirs)
+
+
+def test_the_sparse_window_holds_the_same():
+    _, core, sparse = both((4, 7), 3, 3, seed=0)
+    assert sparse.window.mask.sum() == core.window.mask.sum()
+    assert_same(over_slice(sparse.window.values), over_slice(core.window.values))
+
+
+@pytest.mark.parametrize(("shape", "size", "length"), PALETTE)
+def test_sweeps_and_rows(shape, size, length):
+    _, core, sparse = both(shape, size, length, seed=1)
+    rng = np.random.default_rng(0)
+    weights = jnp.asarray(np.asarray(core.window.mask) * rng.uniform(0.5, 2, core.window.mask.shape))
+    few, places = listed(weights, sparse.window), sparse.window.places
+    share = jnp.asarray(rng.uniform(0.3, 1, length))
+
+    @jax.jit
+    def updated(factors, weights, values, places):
+        swept = layout.sweep(factors, weights, values, share, places)
+        return swept, layout.update_rows(factors, weights, weights * values, share, places)
+
+    assert_same(
+        updated(sparse.factors, few, sparse.window.values, places),
+        updated(core.factors, weights, core.window.values, None),
+    )
+
+
+def test_many_rows_are_solved_in_blocks(monkeypatch):
+    from undertow.model import observed
+
+    _, core, sparse = both((4, 7), 3, 3, seed=1)
+    share = jnp.ones(3)
+    monkeypatch.setattr(observed, "BLOCK", 2)
+    swept = jax.jit(layout.sweep)
+    assert_same(
+        swept(sparse.factors, sparse.window.mask * 1.5, sparse.window.values, share, sparse.window.places),
+        swept(core.factors, core.window.mask * 1.5, core.window.values, share, None),
+    )
+
+
+@pytest.mark.parametrize(("shape", "size", "length"), PALETTE)
+def test_mean_variance_and_components(shape, size, length):
+    _, core, sparse = both(shape, size, length, seed=2)
+    places, mask = sparse.window.places, sparse.window.mask
+
+    @jax.jit
+    def told(factors, places):
+        component = layout.component(factors, 0, places)
+        return layout.low_rank(factors, places), layout.variance(factors, places), *component
+
+    for ours, theirs in zip(told(sparse.factors, places), told(core.factors, None), strict=True):
+        assert_same(jnp.where(mask, ours, 0), listed(theirs, sparse.window))
+
+
+@pytest.mark.parametrize(("shape", "size", "length"), PALETTE)
+def test_births_and_deaths(shape, size, length):
+    config, core, sparse = both(shape, size, length, seed=3)
+    omega = jnp.asarray(dense.slice_weights(config, core.window))
+    count = omega @ over_slice(core.window.mask * 1.0)
+
+    @jax.jit
+    def moved(state):
+        weights, targets = contaminated.weights_and_targets(state.outliers, state.window, omega)
+        energy = (weights * targets**2).sum()
+        places = state.window.places
+        fit = birth.Birth(weights, targets, energy, count, omega, config.precision_prior, places)
+        draft = fit.draft()
+        newcomer = fit.finished(draft)
+        dead = rank.death(state.factors, targets, targets**2, weights, omega, config.precision_prior, places)
+        directions = birth.leading_directions(weights * targets, places)
+        seen = (newcomer.low_rank(places), newcomer.square(places), dead[1], dead[2])
+        return (
+            (directions, fit.promising(draft)),
+            newcomer,
+            dead[0],
+            dead[3],
+            *(jnp.where(state.window.mask, one, 0) for one in seen),
+        )
+
+    found = [moved(sparse), moved(core)]
+    assert_same(found[0][:4], found[1][:4])
+    for ours, theirs in zip(found[0][4:], found[1][4:], strict=True):
+        assert_same(ours, listed(theirs, sparse.window))
+
+
+@pytest.mark.parametrize(("shape", "size", "length"), PALETTE[1:3])
+def test_the_outlier_model(shape, size, length):
+    config, core, sparse = both(shape, size, length, seed=4)
+    omega = jnp.asarray(dense.slice_weights(config, core.window))
+
+    @jax.jit
+    def run(state):
+        begun, factors = contaminated.begin(config, state.outliers, state.factors, state.window, None)
+        hot = contaminated.reheated(config, state.outliers, state.factors, state.window, omega, None)
+        square = jnp.where(state.window.mask, state.window.values**2, 0)
+        updated = contaminated.update(config, state.outliers, state.window, omega, state.window.values, square)
+        quenched = contaminated.colder(config, updated, state.window, omega, state.window.values, square)
+        finished = contaminated.finish(config, quenched, state.window, omega, state.window.values, square)
+        bound = contaminated.evidence(config, finished, state.window, omega, state.window.values, square)
+        stuck = replace(state.outliers, probability=state.window.mask * 0.9)
+        shut = [contaminated.shut_out(one, state.window, omega) for one in (state.outliers, stuck)]
+        wide = contaminated.too_wide(config, updated, state.window, state.window.values, square)
+        return [begun, hot, updated, finished], (factors, bound, shut, wide)
+
+    found = [run(sparse), run(core)]
+    assert_same(found[0][1], found[1][1])
+    assert found[0][1][2][1]
+    for ours, theirs in zip(found[0][0], found[1][0], strict=True):
+        for name, value in vars(ours).items():
+            other = getattr(theirs, name)
+            if name == "probability":
+                other = listed(other, sparse.window)
+            elif name in ("noise_shape", "noise_rate"):
+                other = other.reshape(-1)[0]
+            assert_same(value, other)
+
+
+@pytest.mark.parametrize(("shape", "size", "length"), PALETTE[:3])
+def test_size_and_distance_of_whole_slices_need_no_entries(shape, size, length):
+    _, core, _ = both(shape, size, length, seed=5)
+    slices = [np.asarray(predict.low_rank(core.factors))[slot] for slot in (0, 1)]
+    drawn = [(core.factors.row_means[slot], *core.factors.means) for slot in (0, 1)]
+    assert_same(layout.size_of(drawn[0]), layout.size_of(jnp.asarray(slices[0])))
+    assert_same(layout.distance(*drawn), layout.distance(*map(jnp.asarray, slices)))
+    assert layout.distance(drawn[0], drawn[0]) == 0
+
+
+def test_a_sample_is_spread_evenly_over_the_entries():
+    lengths = jnp.asarray([3, 0, 200], jnp.int32)
+    places = replace(layout.no_places((3, 256), (9, 9)), lengths=lengths)
+    values = jnp.arange(3 * 256.0).reshape(3, 256)
+    some = np.asarray(layout.sample(values, places, 40))
+    assert some.size == 40
+    assert set(some) <= {0, 1, 2, *range(512, 712)}
+    assert len(set(some)) == 40
+    assert np.asarray(layout.sample(values, places, 4000)).size == values.size
