@@ -118,15 +118,30 @@ def test_members_come_and_go_and_numbers_are_never_given_twice():
 
 
 def test_a_fleet_that_grows_keeps_what_it_has_learned(monkeypatch):
-    monkeypatch.setattr(fleets, "CHUNK", {"cpu": 4, "other": 4})
-    x = streams(6, 4, units=False)
-    fleet, single = ut.Fleet(1, SHAPE, **SETTINGS), [ut.RobustCP("fixed", **SETTINGS) for _ in range(6)]
-    for t, members in enumerate((1, 2, 6, 6)):
-        fleet.join(members - len(fleet))
-        result = fleet.update(x[t, :members])
-        for member in range(members):
-            same(result[member], single[member].update(x[t, member]))
-    assert len(fleet._chunks) == 2
+    """One chunk is doubled up to the usual size; beyond it there are more chunks, and nothing is compiled for them."""
+    x = streams(10, 4, units=False)
+    fleet = ut.Fleet(3, SHAPE, **SETTINGS)
+    assert [len(chunk.window.newest) for chunk in fleet._chunks] == [4]
+    fleet.join(3)
+    assert [len(chunk.window.newest) for chunk in fleet._chunks] == [8]
+    for t in range(2):
+        fleet.update(x[t, :6])
+    before, single = cores(fleet), [fleet.extract(member) for member in range(6)]
+    monkeypatch.setattr(fleets, "CHUNK", {"cpu": 8, "other": 8})
+    fleet.join(4)
+    assert [len(chunk.window.newest) for chunk in fleet._chunks] == [8, 8]
+    single += [ut.RobustCP("fixed", **SETTINGS) for _ in range(4)]
+    result = fleet.update(x[2])
+    for member in range(10):
+        same(result[member], single[member].update(x[2, member]))
+    wide = ut.Fleet(6, SHAPE, **SETTINGS)
+    for t in range(2):
+        wide.update(x[t, :6])
+    monkeypatch.setattr(fleets, "CHUNK", {"cpu": 16, "other": 16})
+    wide.join(4)
+    for old, new in zip(before, cores(wide), strict=True):
+        np.testing.assert_array_equal(new[:6], old[:6])
+        assert len(new) == 16
 
 
 def test_save_and_load_go_on_exactly(tmp_path):
