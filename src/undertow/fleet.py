@@ -31,7 +31,7 @@ from undertow.slices import Slice, as_slice, peek_shape
 from undertow.telling import Foretold
 from undertow.units import Given, Scaling, first_units
 
-CHUNK = {"cpu": 128, "other": 8192}
+CHUNK = {"cpu": 128, "other": 32768}
 """Members per chunk, at most."""
 REFUSED = ("default", "paper")
 """Presets that a fleet does not know: one chooses settings for each stream, the other is a model of its own."""

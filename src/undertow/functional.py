@@ -11,6 +11,7 @@ import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -118,7 +119,12 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult
 
 def working(state: State) -> Config:
     """The settings that the compiled programs get: with as many components as the state has places for."""
-    return replace(state.config, max_rank=state.core.factors.alive.shape[0])
+    return _with_places(state.config, state.core.factors.alive.shape[0])
+
+
+@lru_cache(maxsize=256)
+def _with_places(config: Config, places: int) -> Config:
+    return replace(config, max_rank=places)  # checked anew, which takes longer than handing a slice to the device
 
 
 def fitted(state: State) -> State:
