@@ -37,8 +37,9 @@ class Entries:
     (3, (1000, 500))
     """
 
-    indices: tuple[NDArray[np.int32], ...]
-    values: NDArray[np.floating[Any]]
+    indices: tuple[Any, ...]
+    """int32."""
+    values: Any
     """0 where not observed."""
     shape: tuple[int, ...]
     time: Any = None

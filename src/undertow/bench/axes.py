@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from undertow.bench.case import Case
-from undertow.bench.formula import step_bytes, sweep_flops
+from undertow.bench.formula import sparse_bytes, sparse_flops, step_bytes, sweep_flops
+from undertow.bench.sparse import SparseModel, scattered
 
 _BASE = Case("base", "one of the sizes grows", (128, 128), window=20, max_rank=8, observed=0.5)
+_SPARSE = Case(
+    "sparse base",
+    "observed entries grow",
+    (4096, 1024),
+    window=10,
+    max_rank=8,
+    source=scattered,
+    make=SparseModel.of,
+)
 _GPU_FACTOR = 4  # a GPU is not busy with less
 
 
@@ -41,7 +52,25 @@ def axes(gpu: bool = False) -> list[Axis]:
         _axis("max_rank", "room for components, R", lambda size: replace(base, max_rank=int(size)), (4, 8, 16, 32)),
         _axis("window", "window, W", lambda size: replace(base, window=int(size)), (10, 20, 40, 80)),
         _axis("observed", "observed share", lambda size: replace(base, observed=size), (0.125, 0.25, 0.5, 1.0)),
+        _entries(16 if gpu else 1),
     ]
+
+
+def _entries(factor: int) -> Axis:
+    """The entries of a slice of which only these are kept; the numbers fill the room for them exactly, or nearly."""
+    base = replace(_SPARSE, shape=tuple(size * factor for size in _SPARSE.shape))
+
+    def by(formula: Callable[[tuple[int, ...], int, int, int], float]) -> Callable[[float], float]:
+        return lambda size: formula(base.shape, int(size), base.window, base.max_rank)
+
+    return Axis(
+        "entries",
+        "observed entries of a sparse slice",
+        lambda size: replace(base, observed=size / math.prod(base.shape)),
+        _around(16_384 * factor, 1, 8),
+        by(sparse_flops),
+        by(sparse_bytes),
+    )
 
 
 def _axis(name: str, title: str, at: Callable[[float], Case], sizes: tuple[float, ...]) -> Axis:

@@ -41,3 +41,17 @@ def step_bytes(shape: tuple[int, ...], window: int, max_rank: int) -> float:
     contracted = sorted((window, *shape))[-2]
     rows = sum(shape) + window
     return FLOAT * (25.0 * entries + 4 * entries // contracted * packed(max_rank) + 4 * rows * max_rank**2)
+
+
+def sparse_flops(shape: tuple[int, ...], entries: int, window: int, max_rank: int) -> float:
+    """Operations of the sums over entries in one sweep: each of the N + 1 axes multiplies N rows of P + R numbers and
+    adds them up, x̄ and Var x multiply and add rows of R and of 2P numbers of every mode; and the solves of all rows."""
+    modes = len(shape)
+    columns = (modes + 1) * (packed(max_rank) + max_rank) + max_rank + 2 * packed(max_rank)
+    return 2.0 * window * entries * modes * columns + (sum(shape) + window) * max_rank**3
+
+
+def sparse_bytes(shape: tuple[int, ...], entries: int, window: int, max_rank: int) -> float:
+    """Memory of one step over observed entries, leading terms: some twenty numbers an entry, and tables of all rows."""
+    rows = sum(shape) + window
+    return FLOAT * (20.0 * window * entries + rows * (4 * max_rank**2 + 6 * packed(max_rank)))

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from undertow.bench import rivals
 from undertow.bench.case import Case
 from undertow.bench.model import Automatic
+from undertow.bench.sparse import SparseModel, scattered
 from undertow.bench.stream import airport_video
 
 _CASES = (
@@ -64,6 +65,16 @@ _CASES = (
         rivals=rivals.ONLINE,
         source=airport_video,
         recorded=True,
+        quick=False,
+    ),
+    Case(
+        "sparse",
+        "two entries in a thousand of a large matrix: only these are kept",
+        (20_000, 2_000),
+        max_rank=8,
+        observed=0.002,
+        source=scattered,
+        make=SparseModel.of,
         quick=False,
     ),
     Case(
