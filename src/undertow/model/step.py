@@ -206,7 +206,8 @@ def advance(core: Core, values: Array, mask: Array, config: Config) -> tuple[Cor
     core = Core(window, end.factors, outliers, level)
     evidence = rank.evidence(core.factors, row_share, config.precision_prior)
     evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
-    evidence += past.evidence(core.factors)
+    if core.factors.past is not None:
+        evidence += past.evidence(core.factors, core.factors.past)
     told = tell(config, core, window.newest, end.residual[window.newest], end.variance[window.newest])
     flags = jnp.where(end.moving, Trouble.NOT_CONVERGED.value, 0)
     flags |= jnp.where(end.failed > 0, Trouble.SINGULAR.value, 0)
