@@ -242,7 +242,7 @@ def trajectory(case):
 
     def one_step(core, number):
         core = jax.lax.switch(number % len(steps), list(steps.values()), core)
-        return core, bound(contaminated, config, core) + past.evidence(core.factors)
+        return core, bound(contaminated, config, core) + past.evidence(core.factors, core.factors.past)
 
     return jax.jit(lambda core: jax.lax.scan(one_step, core, jnp.arange(4 * len(steps)))), list(steps)
 

@@ -177,14 +177,13 @@ def without(past: PastRows | None, keep: Array) -> PastRows | None:
     )
 
 
-def evidence(factors: Factors) -> Array | float:
+def evidence(factors: Factors, past: PastRows) -> Array:
     """Σ ½ (εR' ln δ_i − δ_i E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h)): what the past says about the rows of all modes."""
-    past = factors.past
-    if past is None:
-        return 0.0
     size = BELIEF * factors.alive.sum()
-    rows = zip(past.trust, distances(factors, past), strict=True)
-    return sum((size * jnp.log(trust) - trust * moved).sum() / 2 for trust, moved in rows)
+    total = jnp.zeros((), past.row_count.dtype)
+    for trust, moved in zip(past.trust, distances(factors, past), strict=True):
+        total += (size * jnp.log(trust) - trust * moved).sum() / 2
+    return total
 
 
 def change(factors: Factors, smaller: Factors, past: PastRows) -> Array:

@@ -265,7 +265,8 @@ def closed(config: Config, before: Core, window: Window, end: Progress) -> tuple
     core = Core(window, end.factors, outliers, level)
     evidence = rank.evidence(core.factors, model.row_share(slice_weights), config.precision_prior)
     evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
-    evidence += past.evidence(core.factors)
+    if core.factors.past is not None:
+        evidence += past.evidence(core.factors, core.factors.past)
     told = tell(config, core, window.newest, end.residual[window.newest], end.variance[window.newest])
     unsettled = end.moving & (end.iterations >= config.max_iterations)
     flags = jnp.where(unsettled, Trouble.NOT_CONVERGED.value, 0)
