@@ -519,7 +519,7 @@ def at(core: Core, config: Config, places: Places) -> Report:
     return replace(told, trouble=told.trouble & ~Trouble.EMPTY.value)
 
 
-def write(window: Window, values: Array, mask: Array, places: Places | None) -> Window:
+def write(window: Window, values: Array, mask: Array, places: Places | None = None) -> Window:
     """The window with a slice written over the oldest."""
     length = window.values.shape[0]
     slot = jnp.mod(window.newest + 1, length)
