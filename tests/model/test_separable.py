@@ -96,7 +96,6 @@ def test_only_models_whose_weights_fall_apart_take_the_way():
         ({"robust": False, "noise": "entry"}, False),
         ({**PLAIN, "level": True}, False),
     ):
-        state = functional.State(ut.make_config("fixed", **settings), shape, 1.0, 0, None)
+        state = ut.init(ut.make_config("fixed", max_rank=2, **settings), shape)
         assert (functional.holes(state) is not None) == expected
-    small = functional.State(ut.make_config("fixed", **PLAIN), (5, 5), 1.0, 0, None)
-    assert functional.holes(small) is None
+    assert functional.holes(ut.init(ut.make_config("fixed", max_rank=2, **PLAIN), (5, 5))) is None
