@@ -27,6 +27,7 @@ from undertow.model.config import Config, make_config
 from undertow.model.state import Core
 from undertow.model.step import Report
 from undertow.panel import Member, Panel
+from undertow.placing import half_of_all
 from undertow.slices import Slice, as_slice, peek_shape
 from undertow.telling import Foretold
 from undertow.units import Given, Scaling, first_units
@@ -304,7 +305,7 @@ class Fleet:
             return None
         halves = np.zeros((len(foretells), *self._shape), np.bool_)
         for steps in np.unique(self._steps[foretells]):
-            halves[self._steps == steps] = np.random.default_rng(int(steps)).random(self._shape) < 0.5
+            halves[self._steps == steps] = half_of_all(self._shape, int(steps))
         return halves
 
     def _joined(self, foretold: Sequence[Any]) -> Foretold:

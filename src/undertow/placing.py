@@ -5,6 +5,7 @@ Whole slices go through unchanged. `room` is how many entries of a slice the win
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -106,13 +107,22 @@ def widened(core: Core, room: int) -> Core:
 
 def half(piece: Piece, steps: int) -> NDArray[np.bool_]:
     """Which entries belong to the one half of a slice: by a hash of place and time, so the same for every layout."""
+    if isinstance(piece, Slice):
+        return half_of_all(piece.shape, steps)
     with np.errstate(over="ignore"):
-        if isinstance(piece, Slice):
-            flat = np.arange(piece.values.size, dtype=np.uint64).reshape(piece.shape)
-        else:
-            flat = np.zeros(piece.values.size, np.uint64)
-            for index, size in zip(piece.indices, piece.shape, strict=True):
-                flat = flat * np.uint64(size) + index.astype(np.uint64)
+        flat = np.zeros(piece.values.size, np.uint64)
+        for index, size in zip(piece.indices, piece.shape, strict=True):
+            flat = flat * np.uint64(size) + index.astype(np.uint64)
+    return _heads(flat, steps)
+
+
+def half_of_all(shape: tuple[int, ...], steps: int) -> NDArray[np.bool_]:
+    """The same for all entries of a slice."""
+    return _heads(np.arange(math.prod(shape), dtype=np.uint64).reshape(shape), steps)
+
+
+def _heads(flat: NDArray[np.uint64], steps: int) -> NDArray[np.bool_]:
+    with np.errstate(over="ignore"):
         mixed = (flat + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(steps) * np.uint64(0xD1B54A32D192ED03)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)  # splitmix64
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
