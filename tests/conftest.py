@@ -1,6 +1,8 @@
 """Shared by all tests: one compilation cache for all test processes, so that no program is compiled twice."""
 
+import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,3 +20,14 @@ def double():
 
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def programs_are_let_go():
+    """Compiled programs of a finished file are let go: a process may map only so many pieces of memory, and every
+    program takes some. Whoever needs one again finds it in the cache on disk."""
+    yield
+    jax = sys.modules.get("jax")
+    if jax is not None:
+        jax.clear_caches()
+        gc.collect()
