@@ -14,7 +14,7 @@ from bounds import bound
 import undertow as ut
 from undertow.datasets.synthetic import drifting
 from undertow.model import past, predict, rank
-from undertow.model.birth import born, rank_one
+from undertow.model.birth import Birth, born
 from undertow.model.factors import update_axes
 from undertow.model.leaving import leave as leave_eagerly
 from undertow.model.noise import better_pool
@@ -68,7 +68,7 @@ def spread(core, seed=0):
 @double
 @CASES
 def test_what_leaves_is_summed_as_the_definition_says(shape, size, length):
-    config, core = start(shape, size, length, seed=1)
+    config, core = start(shape, size, length, seed=1, level=True)
     core = spread(core)
     trust = tuple(jnp.asarray(np.random.default_rng(2).uniform(0.3, 1, rows)) for rows in shape)
     means, covariances = dense.means_of(core.factors), dense.covariances_of(core.factors)
@@ -309,7 +309,8 @@ def test_a_death_counts_what_the_past_says_and_leaves_an_empty_place(shape, size
     assert float(smaller.past.row_count[0]) == float(smaller.past.row_square[0]) == 0
     omega = core.window.slice_weights(config.forgetting)
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
-    newcomer = rank_one(weights, targets, (weights * targets**2).sum(), (omega > 0).sum(), omega, 0.1)
+    fit = Birth(weights, targets, (weights * targets**2).sum(), (omega > 0).sum(), omega, 0.1)
+    newcomer = fit.finished(fit.draft())
     grown = born(smaller, newcomer)
     assert not pack(unpack(grown.past.gram[0])[:, :1, :1]).any()
 
