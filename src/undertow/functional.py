@@ -35,8 +35,9 @@ from undertow.units import Given, Scaling, first_unit
 
 LARGE = 100_000
 """Entries of a window from which on it pays to have programs of its own for few places and for nearly full data."""
-HOLES = 50
-"""A window is nearly full if no more than one in so many of its entries is missing."""
+HOLES = (50, 500)
+"""A window is nearly full if no more than one in so many of its entries is missing; with fewer holes a step costs less,
+with none least."""
 REVIEW = 5
 """Slices between looks at it."""
 ROOM = 2
@@ -159,8 +160,8 @@ def holes(state: State) -> int | None:
     config, entries = state.config, state.config.window * math.prod(state.shape)
     plain = not (config.robust or config.level) and config.noise == "shared"
     plain &= config.outliers == "contaminated" and config.memory == "window"
-    most = entries // HOLES
-    return most if plain and entries >= LARGE and sum(state.missing) <= most else None
+    room = [0, *sorted(entries // share for share in HOLES)]
+    return next((most for most in room if sum(state.missing) <= most), None) if plain and entries >= LARGE else None
 
 
 def sizes_of(max_rank: int) -> list[int]:
@@ -177,9 +178,8 @@ def learn(state: State, given: Given, foretold: Foretold | None = None) -> tuple
     `foretold` is what a model that is not robust tells outliers by.
     """
     state = fitted(_with_unit(_with_room(state, given.room), given.piece))
-    absent = given.piece.mask.size - int(np.count_nonzero(given.piece.mask))
-    state = replace(state, missing=(*state.missing, absent)[-state.config.window :])
     scaling = Scaling.of(state.config, state.unit)
+    state = replace(state, missing=(*state.missing, given.absent(scaling))[-state.config.window :])
     with scope(state.config):
         core, report = advance(
             state.core, given.values(scaling), given.mask(), working(state), holes(state), given.places()

@@ -22,7 +22,7 @@ class Slice:
     """What was observed at one time step. Both arrays are fresh, C-ordered and read-only.
 
     Attributes:
-        values: float32 if that (or float16) is what came, float64 otherwise; 0 where nothing was observed.
+        values: float32 where that holds what came exactly, float64 otherwise; 0 where nothing was observed.
         mask: bool of the same shape, True where observed.
         time: the caller's label for this time step, carried along untouched.
     """
@@ -76,16 +76,15 @@ def as_slice(
     given = None if mask is None else _as_mask(mask, actual)
     with np.errstate(over="ignore", invalid="ignore"):  # garbage under the mask may overflow; the rest is checked below
         values = np.array(np.ma.getdata(x) if isinstance(x, np.ma.MaskedArray) else x, dtype=dtype, order="C")
-    observed = np.isfinite(values)
-    plain = given is None and not isinstance(x, np.ma.MaskedArray)
-    if not (plain and observed.all()):  # a full slice of numbers, as most videos are, needs no second look
-        observed = ~np.isnan(values)
+        observed = values == values  # not NaN
         if isinstance(x, np.ma.MaskedArray):
             observed &= ~np.ma.getmaskarray(x)
         if given is not None:
             observed &= given
-        np.copyto(values, 0, where=~observed)
-        _check_finite(values)
+        if not observed.all():
+            _clear(values, observed)
+        if not np.isfinite(values.sum()):  # in one look at a video's frame; sums may also be too large by themselves
+            _check_finite(values)
     values.flags.writeable = False
     observed.flags.writeable = False
     return Slice(values, observed, _scalar_time(x) if time is None else time)
@@ -169,8 +168,8 @@ def _check_shape(actual: tuple[int, ...], wanted: tuple[int, ...] | None) -> Non
 
 def _working_dtype(x: Any) -> np.dtype[Any]:
     dtype = _dtype_of(x)
-    narrow = dtype is not None and dtype.kind == "f" and dtype.itemsize <= 4
-    return np.dtype(np.float32 if narrow else np.float64)
+    widest = 4 if dtype is not None and dtype.kind == "f" else 2  # float32 holds every integer of two bytes
+    return np.dtype(np.float32 if dtype is not None and dtype.itemsize <= widest else np.float64)
 
 
 def _bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
@@ -197,6 +196,12 @@ def _as_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
             "write the condition for observed out, for example weights > 0"
         )
     return np.asarray(array, dtype=np.bool_)
+
+
+def _clear(values: NDArray[np.floating[Any]], keep: NDArray[np.bool_]) -> None:
+    """Set the others to 0, by their bits: many times quicker than one by one where gaps are strewn at random."""
+    bits = values.view(np.dtype(f"i{values.itemsize}"))
+    np.multiply(bits, keep, out=bits)
 
 
 def _check_finite(values: NDArray[np.floating[Any]]) -> None:

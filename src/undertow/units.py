@@ -23,6 +23,8 @@ from undertow.slices import Slice
 
 SAFE_UNIT = 1e200
 """Up to this unit nothing on the linear scale can leave float64."""
+SMALLEST_UNIT = 1e-30
+"""Down to this unit single precision holds it with all digits."""
 LOG_UNIT = 0.5
 """Where the logarithmic scale bends into a linear one, in units of the stream."""
 
@@ -73,9 +75,11 @@ class Scaling:
         """Data for the model. What is too large for it may become infinite: the compiled step leaves it out."""
         with np.errstate(over="ignore"):
             if not self.log:
-                # In one pass: a video has little time.
+                # In one pass, in the precision of both where that is the same: a video has little time.
                 inside: NDArray[Any] = np.empty(values.shape, self.dtype)
-                np.divide(values, np.float64(self._divisor), out=inside, casting="same_kind")
+                same = values.dtype == inside.dtype and np.isscalar(self._divisor) and self._divisor > SMALLEST_UNIT
+                divisor = self._divisor if same else np.float64(self._divisor)
+                np.divide(values, divisor, out=inside, casting="same_kind")
                 return inside
             size = values.astype(np.float64) / self._divisor
             inside = np.where(np.abs(size) > LARGEST, np.inf, np.arcsinh(size / LOG_UNIT)).astype(self.dtype)
@@ -90,11 +94,11 @@ class Scaling:
             data: NDArray[np.float64] = np.multiply(values, self.unit, dtype=np.float64)
         return np.nan_to_num(data) if self.log or np.max(self.unit) > SAFE_UNIT else data
 
-    def too_large(self, piece: Piece) -> NDArray[np.bool_]:
+    def too_large(self, piece: Piece, limit: float = LARGEST) -> NDArray[np.bool_]:
         """Observed entries that the compiled step leaves out."""
         with np.errstate(over="ignore"):
             size = np.abs(piece.values.astype(np.float64) / self._divisor)
-        large: NDArray[np.bool_] = piece.mask & (size > LARGEST)
+        large: NDArray[np.bool_] = piece.mask & (size > limit)
         return large
 
 
@@ -120,6 +124,14 @@ class Given:
         if None not in self._made:
             self._made[None] = jax.device_put(*placing.placed(self.piece, self.room, self.piece.mask))
         return self._made[None]
+
+    def absent(self, scaling: Scaling) -> int:
+        """How many entries the model will not see: those that are missing and those that are too large for it."""
+        piece = self.piece
+        missing = piece.mask.size - int(np.count_nonzero(piece.mask))
+        size = max(abs(float(piece.values.max(initial=0))), abs(float(piece.values.min(initial=0))))
+        large = size > LARGEST * scaling.unit / 2  # nearly so is counted too: rounding must not decide
+        return missing + int(np.count_nonzero(scaling.too_large(piece, LARGEST / 2))) if large else missing
 
     def places(self) -> Places | None:
         """Where the values lie, where only observed entries are kept."""

@@ -20,12 +20,12 @@ from undertow.model.outliers import contaminated, gaussian_gamma
 def coordinate_steps(model, config, shape):
     """Every coordinate update as a function of the state, by name."""
 
-    def axis_step(axis):
+    def axis_step(axis, beyond=0.0):
         def step(core):
             weights = core.window.slice_weights(config.forgetting)
             over = 1 if axis == 0 else 0
             seen, targets = model.weights_and_targets(core.outliers, core.window, weights)
-            factors, _ = update_axes(core.factors, seen, seen * targets, model.row_share(weights), [axis], over)
+            factors, _ = update_axes(core.factors, seen, seen * targets, model.row_share(weights), [axis], over, beyond)
             return replace(core, factors=factors)
 
         return step
@@ -58,6 +58,7 @@ def coordinate_steps(model, config, shape):
             "τ": lambda o, w, s, r, v: gaussian_gamma.update_noise(config, o, w, s, r, v),
         }
     steps = {f"axis {axis}": axis_step(axis) for axis in [*range(1, len(shape) + 1), 0]}
+    steps |= {f"axis {axis}, beyond": axis_step(axis, 0.95) for axis in range(len(shape) + 1)}
     steps["λ"] = precision
     return steps | {name: outlier_step(update) for name, update in own.items()}
 

@@ -11,6 +11,7 @@ import pytest
 from scipy.special import digamma, expit
 
 from undertow.model.outliers import contaminated
+from undertow.model.step import moves_likely
 
 pytestmark = pytest.mark.usefixtures("double")
 CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
@@ -185,3 +186,30 @@ def test_the_first_scale_has_limits_and_needs_no_data():
     assert contaminated.first_scale(state, ~mask, np.ones(mask.shape)) == 1
     assert contaminated.first_scale(state, mask, np.zeros(mask.shape)) == contaminated.SMALLEST_SCALE
     assert contaminated.first_scale(state, mask, np.full(mask.shape, 1e9)) == state.ratio
+
+
+@CASES
+def test_the_usual_noise_does_not_depend_on_how_noise_is_shared_between_slices_and_entries(shape, size, length):
+    _, core, _, omega, _ = setting(shape, size, length)
+    state, found = core.outliers, float(contaminated.usual_noise(core.outliers, omega))
+    moved = replace(state, slice_scale=state.slice_scale * 7, ratio=state.ratio * 7, pool_rate=state.pool_rate / 7)
+    np.testing.assert_allclose(contaminated.usual_noise(moved, omega), found, rtol=1e-12)
+
+    def prior(factor):
+        phi = np.asarray(state.slice_scale) * factor
+        return -omega @ (np.log(phi) + 1 / phi)
+
+    best = float(contaminated.typical_noise(state)) / found
+    assert prior(best) > max(prior(best * 1.01), prior(best / 1.01))
+    assert contaminated.usual_noise(state, omega * 0) == contaminated.typical_noise(state)
+
+
+def test_deaths_and_births_are_looked_for_now_and_then_and_where_a_slice_does_not_fit():
+    _, core, _, _, _ = setting(*dense.PALETTE[1])
+    often = []
+    for slot in range(3):
+        for scale in (1.0, 3.0):
+            window = replace(core.window, newest=jnp.asarray(slot))
+            outliers = replace(core.outliers, slice_scale=jnp.full(3, scale))
+            often.append(bool(moves_likely(outliers, window)))
+    assert often == [True, True, False, True, False, True]

@@ -78,7 +78,7 @@ def test_sweeps_and_rows(shape, size, length):
 
     @jax.jit
     def updated(factors, weights, values, places):
-        swept = layout.sweep(factors, weights, values, share, places)
+        swept = layout.sweep(factors, weights, values, share, places, 0.6)
         return swept, layout.update_rows(factors, weights, weights * values, share, places)
 
     assert_same(

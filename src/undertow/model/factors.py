@@ -9,6 +9,10 @@ with w the weights and y the targets of the outlier model, B = āāᵀ + V (pape
 p_i is 1 for mode factors; for a temporal row it is how much the row's own prior counts in the objective: ω_t in the
 default model, 1 in the paper's. Rows with p_i = 0 (slots not written yet) get mean and covariance 0.
 
+The bound is quadratic in the means of one axis, so a step that goes beyond the optimum by a share β < 1 of the way
+there still raises it, by 1 − β² of what the step to the optimum gains. Where components overlap, that gets there
+sooner: successive over-relaxation.
+
 Cost of a sweep: two products of the window (W·ΠI) with R(R+1)/2 packed columns. All axes but the biggest share one
 contraction over the biggest, so the cost does not grow with the number of modes.
 """
@@ -144,12 +148,32 @@ def with_row(factors: Factors, slot: Array, mean: Array, covariance: Array) -> F
     )
 
 
+def renewed(
+    factors: Factors, axis: int, solution: tuple[Array, Array, Array], beyond: Array | float
+) -> tuple[Factors, Array]:
+    """The factors with the rows of one axis as `solve_rows` has them, and how many failed.
+
+    A row that cannot be solved keeps its last posterior: trouble is reported, not spread.
+    """
+    mean, covariance, solved = solution
+    old_mean, old_covariance = all_means(factors)[axis], all_covariances(factors)[axis]
+    mean = jnp.where(solved[:, None], mean + beyond * (mean - old_mean), old_mean)
+    covariance = jnp.where(solved[:, None, None], covariance, old_covariance)
+    return with_axis(factors, axis, mean, covariance), (~solved).sum(dtype=jnp.int32)
+
+
 def update_axes(
-    factors: Factors, weights: Array, weighted: Array, share: Array, updated: list[int], over: int
+    factors: Factors,
+    weights: Array,
+    weighted: Array,
+    share: Array,
+    updated: list[int],
+    over: int,
+    beyond: Array | float = 0.0,
 ) -> tuple[Factors, Array]:
     """Coordinate updates of axes in turn that share the contraction over `over`. Returns how many rows failed too.
 
-    `weighted` is w y.
+    `weighted` is w y; `beyond` is β.
     """
     means, covariances = all_means(factors), all_covariances(factors)
     axes = [axis for axis in range(weights.ndim) if axis != over]
@@ -165,20 +189,20 @@ def update_axes(
             gram = gram + trust * factors.past.gram[axis - 1]
             projection = projection + trust * factors.past.projection[axis - 1]
         prior_share = share if axis == 0 else jnp.ones(weights.shape[axis], weights.dtype)
-        mean, covariance, solved = solve_rows(gram, projection, factors.precision, factors.alive, prior_share)
-        # A row that cannot be solved keeps its last posterior: trouble is reported, not spread.
-        means[axis] = jnp.where(solved[:, None], mean, means[axis])
-        covariances[axis] = jnp.where(solved[:, None, None], covariance, covariances[axis])
-        failed += (~solved).sum(dtype=jnp.int32)
-        factors = with_axis(factors, axis, means[axis], covariances[axis])
+        solution = solve_rows(gram, projection, factors.precision, factors.alive, prior_share)
+        factors, unsolved = renewed(factors, axis, solution, beyond)
+        means, covariances = all_means(factors), all_covariances(factors)
+        failed += unsolved
     return factors, failed
 
 
-def sweep(factors: Factors, weights: Array, targets: Array, share: Array) -> tuple[Factors, Array]:
+def sweep(
+    factors: Factors, weights: Array, targets: Array, share: Array, beyond: Array | float = 0.0
+) -> tuple[Factors, Array]:
     """Update every axis once: the biggest mode, the other modes, the temporal rows."""
     weighted = weights * targets
     biggest, second = plan(weights.shape)
-    factors, failed = update_axes(factors, weights, weighted, share, [biggest], second)
+    factors, failed = update_axes(factors, weights, weighted, share, [biggest], second, beyond)
     others = [axis for axis in range(1, weights.ndim) if axis != biggest]
-    factors, failed_others = update_axes(factors, weights, weighted, share, [*others, 0], biggest)
+    factors, failed_others = update_axes(factors, weights, weighted, share, [*others, 0], biggest, beyond)
     return factors, failed + failed_others

@@ -17,12 +17,17 @@ Portrait = Array | observed.Portrait
 
 
 def sweep(
-    factors: Factors, weights: Array, targets: Array, share: Array, places: Places | None
+    factors: Factors,
+    weights: Array,
+    targets: Array,
+    share: Array,
+    places: Places | None,
+    beyond: Array | float = 0.0,
 ) -> tuple[Factors, Array]:
     """Update every axis once. Returns how many rows failed, too."""
     if places is None:
-        return whole.sweep(factors, weights, targets, share)
-    return observed.sweep(factors, weights, targets, share, places)
+        return whole.sweep(factors, weights, targets, share, beyond)
+    return observed.sweep(factors, weights, targets, share, places, beyond)
 
 
 def update_rows(

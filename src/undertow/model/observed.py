@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model.factors import all_covariances, all_means, plan, second_moment, solve_rows, with_axis
+from undertow.model.factors import all_covariances, all_means, plan, renewed, second_moment, solve_rows
 from undertow.model.state import Factors, Places
 from undertow.model.symmetric import multiplicity, outer, pack
 
@@ -197,7 +197,13 @@ def column_sums(
 
 
 def update_axes(
-    factors: Factors, weights: Array, weighted: Array, share: Array, updated: list[int], places: Places
+    factors: Factors,
+    weights: Array,
+    weighted: Array,
+    share: Array,
+    updated: list[int],
+    places: Places,
+    beyond: Array | float = 0.0,
 ) -> tuple[Factors, Array]:
     """Coordinate updates of axes in turn; see `factors.update_axes`."""
     means, covariances = all_means(factors), all_covariances(factors)
@@ -210,13 +216,11 @@ def update_axes(
     for axis in updated:
         sums = axis_sums(tables, weights, weighted, axis, packed, places)
         prior_share = share if axis == 0 else jnp.ones(sums.shape[0], sums.dtype)
-        mean, covariance, solved = _solved(sums[:, :packed], sums[:, packed:], prior_share, factors)
-        # A row that cannot be solved keeps its last posterior: trouble is reported, not spread.
-        means[axis] = jnp.where(solved[:, None], mean, means[axis])
-        covariances[axis] = jnp.where(solved[:, None, None], covariance, covariances[axis])
-        tables[axis] = jnp.concatenate([second_moment(means[axis], covariances[axis]), means[axis]], axis=1)
-        failed += (~solved).sum(dtype=jnp.int32)
-        factors = with_axis(factors, axis, means[axis], covariances[axis])
+        solution = _solved(sums[:, :packed], sums[:, packed:], prior_share, factors)
+        factors, unsolved = renewed(factors, axis, solution, beyond)
+        mean, covariance = all_means(factors)[axis], all_covariances(factors)[axis]
+        tables[axis] = jnp.concatenate([second_moment(mean, covariance), mean], axis=1)
+        failed += unsolved
     return factors, failed
 
 
@@ -238,11 +242,13 @@ def _solved(gram: Array, projection: Array, share: Array, factors: Factors) -> t
     return mean, covariance, solved
 
 
-def sweep(factors: Factors, weights: Array, targets: Array, share: Array, places: Places) -> tuple[Factors, Array]:
+def sweep(
+    factors: Factors, weights: Array, targets: Array, share: Array, places: Places, beyond: Array | float = 0.0
+) -> tuple[Factors, Array]:
     """Update every axis once: the biggest mode, the other modes, the temporal rows."""
     biggest, _ = plan((weights.shape[0], *places.sizes))
     others = [axis for axis in range(1, len(places.sizes) + 1) if axis != biggest]
-    return update_axes(factors, weights, weights * targets, share, [biggest, *others, 0], places)
+    return update_axes(factors, weights, weights * targets, share, [biggest, *others, 0], places, beyond)
 
 
 def outer_product(columns: list[Array], places: Places) -> Array:

@@ -24,9 +24,9 @@ from undertow.model.factors import (
     collect,
     contract,
     plan,
+    renewed,
     second_moment,
     solve_rows,
-    with_axis,
 )
 from undertow.model.outliers import contaminated
 from undertow.model.state import Contaminated, Factors, Window, over_slice
@@ -45,6 +45,9 @@ class Holes:
 
 def holes(window: Window, most: int) -> Holes:
     """Up to `most` of them; whoever asks knows that there are no more."""
+    if most == 0:
+        none = jnp.zeros(0, jnp.int32)
+        return Holes((none,) * window.mask.ndim, none.astype(window.values.dtype))
     length = window.values.shape[0]
     written = (window.ages() < window.filled).reshape(length, *[1] * (window.mask.ndim - 1))
     missing = written & ~window.mask
@@ -53,7 +56,9 @@ def holes(window: Window, most: int) -> Holes:
     return Holes(tuple(indices), real)
 
 
-def sweep(factors: Factors, values: Array, slice_weights: Array, share: Array, gaps: Holes) -> tuple[Factors, Array]:
+def sweep(
+    factors: Factors, values: Array, slice_weights: Array, share: Array, gaps: Holes, beyond: Array | float = 0.0
+) -> tuple[Factors, Array]:
     """Update every axis once, in the order of `factors.sweep`; `slice_weights` are v (W,), values 0 in holes."""
     means, covariances = all_means(factors), all_covariances(factors)
     biggest, second = plan(values.shape)
@@ -72,11 +77,10 @@ def sweep(factors: Factors, values: Array, slice_weights: Array, share: Array, g
             if axis == 0:
                 projection = projection * slice_weights[:, None]
             prior_share = share if axis == 0 else jnp.ones(values.shape[axis], values.dtype)
-            mean, covariance, solved = solve_rows(gram, projection, factors.precision, factors.alive, prior_share)
-            means[axis] = jnp.where(solved[:, None], mean, means[axis])
-            covariances[axis] = jnp.where(solved[:, None, None], covariance, covariances[axis])
-            failed += (~solved).sum(dtype=jnp.int32)
-            factors = with_axis(factors, axis, means[axis], covariances[axis])
+            solution = solve_rows(gram, projection, factors.precision, factors.alive, prior_share)
+            factors, unsolved = renewed(factors, axis, solution, beyond)
+            means, covariances = all_means(factors), all_covariances(factors)
+            failed += unsolved
     return factors, failed
 
 

@@ -41,6 +41,15 @@ COOLING = 0.05
 PATIENCE = 6
 """Sweeps per round once the window is full and nothing has changed: what still moves then moves slowly, and goes on
 with the next slice. Births need not wait for it."""
+SLOW = 2
+"""What still moves after so many sweeps settles slowly: from then on rows go beyond their optimum (factors.py)."""
+BEYOND = 0.6
+"""By this share of the way."""
+MOVES_EVERY = 4
+"""Slots between looks for deaths and births once the window is full: what a look refused, three slices more seldom
+justify. A slice that does not fit is looked at at once."""
+MISFIT = 2.0
+"""φ of a slice, as it is met, beyond which it does not fit."""
 LARGEST = 1e9
 """Values beyond this many units cannot be squared and weighed safely in float32; they are outliers anyway."""
 MOST_ROUNDS = 8
@@ -216,16 +225,30 @@ def opened(
         iterations=zero,
         most=most_sweeps(config, warm, zero),
         rounds=zero,
-        changed=jnp.asarray(config.start == "warm"),
+        changed=(config.start == "warm") & (~warm | moves_likely(outliers, window)),
         failed=zero,
     )
     return window, start
+
+
+def moves_likely(outliers: Contaminated | GaussianGamma, window: Window) -> Array:
+    """Whether it is time to look for deaths and births, or the newest slice asks for it."""
+    if isinstance(outliers, GaussianGamma):
+        return jnp.asarray(False)
+    slot = window.newest
+    return (slot % MOVES_EVERY == 0) | (outliers.slice_scale[slot] > MISFIT)
 
 
 def most_sweeps(config: Config, warm: Array, iterations: Array) -> Array:
     """How many sweeps there will have been at the end of a round that begins now, at most."""
     most = jnp.asarray(config.max_iterations, jnp.int32)
     return jnp.where(warm, jnp.minimum(iterations + PATIENCE, most), most)
+
+
+def beyond(config: Config, progress: Progress) -> Array:
+    """How far the means of the next sweep go beyond their optimum; the paper's do not."""
+    slow = (progress.iterations >= SLOW) & (config.start == "warm")
+    return jnp.where(slow, BEYOND, 0).astype(progress.residual.dtype)
 
 
 def sweeping(progress: Progress) -> Array:
@@ -267,7 +290,8 @@ def closed(config: Config, before: Core, window: Window, end: Progress) -> tuple
     evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
     if core.factors.past is not None:
         evidence += past.evidence(core.factors, core.factors.past)
-    told = tell(config, core, window.newest, end.residual[window.newest], end.variance[window.newest])
+    newest = end.residual[window.newest], end.variance[window.newest]
+    told = tell(config, core, window.newest, *newest, usual_noise(config, core))
     unsettled = end.moving & (end.iterations >= config.max_iterations)
     flags = jnp.where(unsettled, Trouble.NOT_CONVERGED.value, 0)
     flags |= jnp.where(end.failed > 0, Trouble.SINGULAR.value, 0)
@@ -312,7 +336,8 @@ def swept(config: Config, window: Window, progress: Progress) -> Progress:
     row_share = model.row_share(slice_weights)
     weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
     targets = targets - levels.mean_of(progress.level)
-    factors, failed = layout.sweep(progress.factors, weights, targets, row_share, window.places)
+    further = beyond(config, progress)
+    factors, failed = layout.sweep(progress.factors, weights, targets, row_share, window.places, further)
     factors = past.update_trust(rank.update_precision(factors, row_share, config.precision_prior))
     residual = window.values - layout.low_rank(factors, window.places)
     variance = layout.variance(factors, window.places)
@@ -330,7 +355,8 @@ def swept_nearly_full(config: Config, window: Window, progress: Progress, gaps: 
     assert isinstance(before, Contaminated)
     slice_weights = window.slice_weights(config.forgetting)
     weights = separable.weights(before, slice_weights)
-    factors, failed = separable.sweep(progress.factors, window.values, weights, slice_weights, gaps)
+    further = beyond(config, progress)
+    factors, failed = separable.sweep(progress.factors, window.values, weights, slice_weights, gaps, further)
     factors = rank.update_precision(factors, slice_weights, config.precision_prior)
     outliers = separable.update(config, before, window, slice_weights, separable.squares(factors, window, gaps))
     newest = predict.low_rank(only_row(factors, window.newest))[0]
@@ -440,7 +466,7 @@ def smooth(core: Core, lag: Array, config: Config) -> Report:
     row, places = only_row(core.factors, slot), layout.alone(core.window, slot).places
     residual = core.window.values[slot] - levels.mean_of(core.level, slot) - layout.low_rank(row, places)[0]
     variance = layout.variance(row, places)[0] + levels.variance_of(core.level, slot)
-    return tell(config, core, slot, residual, variance)
+    return tell(config, core, slot, residual, variance, usual_noise(config, core))
 
 
 @jax.jit
@@ -455,7 +481,7 @@ def project(core: Core, values: Array, mask: Array, config: Config, places: Plac
     outliers, factors = model.meet(model.one_slice(core.outliers), single_row(core.factors), window, level)
     residual = values[0] - levels.mean_of(level, slot) - layout.low_rank(factors, places)[0]
     variance = layout.variance(factors, places)[0] + levels.variance_of(level, slot)
-    return tell(config, Core(window, factors, outliers, level), slot, residual, variance)
+    return tell(config, Core(window, factors, outliers, level), slot, residual, variance, usual_noise(config, core))
 
 
 @jax.jit
@@ -515,7 +541,8 @@ def at(core: Core, config: Config, places: Places) -> Report:
     assert isinstance(core.outliers, Contaminated)
     newest = core.outliers.slice_scale[core.window.newest][None]
     outliers = replace(core.outliers, probability=nothing, slice_scale=newest)
-    told = tell(config, Core(window, row, outliers, None), slot, -low_rank[0], variance[0])
+    alone = Core(window, row, outliers, None)
+    told = tell(config, alone, slot, -low_rank[0], variance[0], usual_noise(config, core))
     return replace(told, trouble=told.trouble & ~Trouble.EMPTY.value)
 
 
@@ -550,8 +577,14 @@ def repeat(move: Callable[[Carry], tuple[Carry, Array]], start: Carry, most: int
     return result, count
 
 
-def tell(config: Config, core: Core, slot: Array, residual: Array, variance: Array) -> Report:
-    """The report of one slice of the window, given its residual and Var x."""
+def usual_noise(config: Config, core: Core) -> Array:
+    """One number for the noise variance of a stream."""
+    slice_weights = core.window.slice_weights(config.forgetting)
+    return OUTLIER_MODELS[config.outliers].usual_noise(core.outliers, slice_weights)
+
+
+def tell(config: Config, core: Core, slot: Array, residual: Array, variance: Array, usual: Array) -> Report:
+    """The report of one slice of the window, given its residual, Var x and the stream's usual noise variance."""
     model = OUTLIER_MODELS[config.outliers]
     mask = core.window.mask[slot]
     sparse, probability = model.outliers(core.outliers, core.window, slot, residual)
@@ -561,7 +594,7 @@ def tell(config: Config, core: Core, slot: Array, residual: Array, variance: Arr
     low_rank = core.window.values[slot] - residual
     observed = mask.sum()
     many = (probability > 0.5).sum() * 2 > observed
-    far = (noise_variance.mean() > 100 * typical) & (observed > 0)
+    far = (noise_variance.mean() > 100 * usual) & (observed > 0)
     flags = jnp.where(observed == 0, Trouble.EMPTY.value, 0)
     flags |= jnp.where(living == config.max_rank, Trouble.RANK_FULL.value, 0)
     flags |= jnp.where(living == 0, Trouble.RANK_ZERO.value, 0)
@@ -571,5 +604,5 @@ def tell(config: Config, core: Core, slot: Array, residual: Array, variance: Arr
     flags |= jnp.where(finite, 0, Trouble.NOT_FINITE.value)
     zero = jnp.asarray(0, jnp.int32)
     return Report(
-        low_rank, variance, noise_variance, sparse, probability, living, typical, zero, jnp.zeros_like(typical), flags
+        low_rank, variance, noise_variance, sparse, probability, living, usual, zero, jnp.zeros_like(usual), flags
     )

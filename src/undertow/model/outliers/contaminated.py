@@ -444,3 +444,13 @@ def noise_variance(state: Contaminated, slot: Array) -> Array:
 def typical_noise(state: Contaminated) -> Array:
     """One number for the noise variance of all entries: b/α."""
     return state.pool_rate / state.pool_shape
+
+
+def usual_noise(state: Contaminated, slice_weights: Array) -> Array:
+    """The same for reports: b/α over the mean of 1/φ.
+
+    A common factor of φ, κ and τ is tied down by the prior of φ alone, and the updates take many slices to bring it
+    home. This is where they will end: the factor at which that prior is largest.
+    """
+    trusted, total = slice_weights @ (1 / state.slice_scale), slice_weights.sum()
+    return typical_noise(state) * jnp.where(total > 0, total / jnp.where(trusted > 0, trusted, 1), 1)

@@ -179,3 +179,9 @@ def noise_variance(state: GaussianGamma, slot: Array) -> Array:
 def typical_noise(state: GaussianGamma) -> Array:
     """1/τ̄."""
     return state.noise_rate / state.noise_shape
+
+
+def usual_noise(state: GaussianGamma, slice_weights: Array) -> Array:
+    """The same: this model has no scale for each slice."""
+    del slice_weights
+    return typical_noise(state)
