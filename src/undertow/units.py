@@ -77,8 +77,9 @@ class Scaling:
             if not self.log:
                 # In one pass, in the precision of both where that is the same: a video has little time.
                 inside: NDArray[Any] = np.empty(values.shape, self.dtype)
-                same = values.dtype == inside.dtype and np.isscalar(self._divisor) and self._divisor > SMALLEST_UNIT
-                divisor = self._divisor if same else np.float64(self._divisor)
+                divisor = self._divisor
+                if values.dtype != inside.dtype or isinstance(divisor, np.ndarray) or divisor < SMALLEST_UNIT:
+                    divisor = np.float64(divisor)
                 np.divide(values, divisor, out=inside, casting="same_kind")
                 return inside
             size = values.astype(np.float64) / self._divisor

@@ -580,7 +580,8 @@ def repeat(move: Callable[[Carry], tuple[Carry, Array]], start: Carry, most: int
 def usual_noise(config: Config, core: Core) -> Array:
     """One number for the noise variance of a stream."""
     slice_weights = core.window.slice_weights(config.forgetting)
-    return OUTLIER_MODELS[config.outliers].usual_noise(core.outliers, slice_weights)
+    noise: Array = OUTLIER_MODELS[config.outliers].usual_noise(core.outliers, slice_weights)
+    return noise
 
 
 def tell(config: Config, core: Core, slot: Array, residual: Array, variance: Array, usual: Array) -> Report:
