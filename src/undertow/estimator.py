@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow import functional, panel, saving
+from undertow.ahead import Ahead
 from undertow.entries import as_entries, is_sparse
 from undertow.functional import State
 from undertow.model.config import Config, make_config
@@ -80,7 +81,21 @@ class RobustCP:
         given = {name: value for name, value in locals().items() if name in _SETTINGS}
         config = make_config(preset, **given)
         self._params = _plain({"preset": preset, **given}, config)
-        self._panel: Panel | None = None
+        self._ahead: Ahead | None = None
+        self._layout: tuple[tuple[int, ...], bool] | None = None
+
+    @property
+    def _panel(self) -> Panel | None:
+        """All models of the stream, after the last slice; None before the first."""
+        return None if self._ahead is None else self._ahead.panel()
+
+    @_panel.setter
+    def _panel(self, panel: Panel | None) -> None:
+        """Begin, or go on, from a panel."""
+        self._ahead = self._layout = None
+        if panel is not None:
+            self._ahead = Ahead(panel)
+            self._layout = panel.shape, panel.members[0].state.entries is not None
 
     @property
     def config(self) -> Config:
@@ -100,12 +115,13 @@ class RobustCP:
                 or its observed entries only, as `undertow.Entries` or a matrix or array of scipy.sparse.
             mask: True where observed, if NaN does not say it.
         """
-        if self._panel is None:
-            before, piece = self._begun(x, mask)
-        else:
-            before, piece = self._panel, functional.as_piece(self._panel.speaker.state, x, mask)
-        self._panel, result = panel.learn(before, piece)
-        return result
+        if self._ahead is None or self._layout is None:
+            begun, piece = self._begun(x, mask)
+            ahead = Ahead(begun)
+            result = ahead.learn(piece)
+            self._panel = ahead.panel()
+            return result
+        return self._ahead.learn(functional.as_piece(*self._layout, x, mask))
 
     def _begun(self, x: Any, mask: Any) -> tuple[Panel, Piece]:
         """A panel for streams that start with this slice, and the slice. The first slice decides what is kept."""

@@ -97,17 +97,20 @@ def prefers_entries(window: int, piece: Entries) -> bool:
     return window * math.prod(piece.shape) > SMALL_WINDOW and piece.share <= MOST_OBSERVED
 
 
-def as_piece(state: State, x: Any, mask: Any = None) -> Piece:
-    """The next slice of the stream, checked, in the layout of the state; or one sentence that says why not."""
+def as_piece(shape: tuple[int, ...], sparse: bool, x: Any, mask: Any = None) -> Piece:
+    """The next slice of a stream, checked, in the layout of its state; or one sentence that says why not.
+
+    `sparse`: only observed entries are kept.
+    """
     if is_sparse(x):
-        entries = as_entries(x, mask, shape=state.shape)
-        return entries.to_slice() if state.entries is None else entries
-    if state.entries is not None:
+        entries = as_entries(x, mask, shape=shape)
+        return entries if sparse else entries.to_slice()
+    if sparse:
         raise TypeError(
             f"x must be sparse (undertow.Entries, scipy.sparse) like the stream before it, got {type(x).__name__}: "
             "list its observed entries, or start a new model"
         )
-    return as_slice(x, mask, shape=state.shape)
+    return as_slice(x, mask, shape=shape)
 
 
 def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult]:
@@ -299,7 +302,7 @@ def free_memory() -> int:
 
 
 def _given(state: State, values: Any, mask: Any) -> Given:
-    piece = as_piece(state, values, mask)
+    piece = as_piece(state.shape, state.entries is not None, values, mask)
     return Given(piece, room_for(piece, state.entries))
 
 

@@ -1,0 +1,69 @@
+"""Learning in a thread of its own, so that the next slice can be checked and the last results fetched meanwhile.
+
+On a CPU a compiled step is handed over at once and computed beside the caller anyway. On a GPU it asks the host after
+every sweep whether to go on, so the call lasts as long as the step does: there the thread is worth its while.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import jax
+
+from undertow import panel as panels
+from undertow.panel import Panel
+from undertow.placing import Piece
+from undertow.result import StepResult
+
+Learned = tuple[Panel, StepResult]
+
+
+class Ahead:
+    """The panel of a stream, or what becomes of it."""
+
+    def __init__(self, panel: Panel) -> None:
+        self._panel = panel
+        self._coming: Future[Learned] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has learned all there was to learn."""
+        return {"_panel": self.panel(), "_coming": None}
+
+    def panel(self) -> Panel:
+        """As it is after the last slice. If learning from that one failed, this says so, and the panel is as before."""
+        if self._coming is not None:
+            coming, self._coming = self._coming, None
+            self._panel = coming.result()[0]
+        return self._panel
+
+    def learn(self, piece: Piece) -> StepResult:
+        """Learn from a slice; what it holds may be asked for as soon as this returns."""
+        before = self.panel()
+        if not worth_a_thread():
+            self._panel, result = panels.learn(before, piece)
+            return result
+        self._coming = _thread().submit(panels.learn, before, piece)
+        return StepResult(Later(self._coming, "_told"), Later(self._coming, "_outliers_told"))
+
+
+class Later:
+    """What a result will be told by."""
+
+    def __init__(self, coming: Future[Learned], name: str) -> None:
+        self._coming, self._name = coming, name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(getattr(self._coming.result()[1], self._name), name)
+
+
+def worth_a_thread() -> bool:
+    """Whether the device is not the one that prepares the slices."""
+    return jax.default_backend() != "cpu"
+
+
+@cache
+def _thread() -> ThreadPoolExecutor:
+    """One for all models: the device takes one step at a time anyway."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="undertow")
