@@ -1,7 +1,8 @@
 """What the loop costs over bare `update` calls, on 144×176 video, in one process: ``python -m benchmarks.loop``.
 
 Bare calls and whole runs (reading a file, the store with its default arrays, alerts, checkpoints) take turns on the
-same frames with fresh models, in turn first and second. Wall time is what counts, but on a machine with other work it
+same frames with fresh models, in turn first and second; the models choose nothing (`--preset fixed`), since the
+quicker a step, the more the loop shows. Wall time is what counts, but on a machine with other work it
 swings by a quarter either way; processor time of all threads together does not, and bounds what the loop can add.
 """
 
@@ -33,19 +34,19 @@ def video(frames: int, rows: int = 144, columns: int = 176, seed: int = 0) -> np
     return picture
 
 
-def bare(path: Path) -> Times:
+def bare(path: Path, preset: str) -> Times:
     """The updates alone."""
     frames = np.load(path)
-    model = ut.RobustCP()
+    model = ut.RobustCP(preset, window=20, max_rank=15)
     begun = now()
     for frame in frames:
         model.update(frame)
     return now() - begun
 
 
-def looped(path: Path, store: Path) -> Times:
+def looped(path: Path, store: Path, preset: str) -> Times:
     """The same through `undertow.run`, from opening the file to the last checkpoint."""
-    model = ut.RobustCP()
+    model = ut.RobustCP(preset, window=20, max_rank=15)
     begun = now()
     ut.run(ut.open_stream(path), model, store=store, overwrite=True)
     return now() - begun
@@ -61,17 +62,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=80)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--preset", default="fixed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path, store = Path(folder) / "video.npy", Path(folder) / "store"
         np.save(path, video(options.frames))
-        looped(path, store)  # compile, and import what a first run imports
+        looped(path, store, options.preset)  # compile, and import what a first run imports
         times = []
         for number in range(options.rounds):
             if number % 2:
-                through, alone = looped(path, store), bare(path)
+                through, alone = looped(path, store, options.preset), bare(path, options.preset)
             else:
-                alone, through = bare(path), looped(path, store)
+                alone, through = bare(path, options.preset), looped(path, store, options.preset)
             times.append((alone, through))
             each = 1000 / options.frames
             wall, processor = through / alone
