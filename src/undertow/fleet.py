@@ -24,8 +24,8 @@ from undertow.fleet_result import FleetResult, FleetTelling, gathered
 from undertow.functional import State, scope
 from undertow.model import batch
 from undertow.model.config import Config, make_config
+from undertow.model.looks import Report
 from undertow.model.state import Core
-from undertow.model.step import Report
 from undertow.panel import Member, Panel
 from undertow.placing import half_of_all
 from undertow.slices import Slice, as_slice, peek_shape

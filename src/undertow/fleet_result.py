@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.model.step import Report
+from undertow.model.looks import Report
 from undertow.model.trouble import Trouble
 from undertow.result import Status, StepResult
 from undertow.telling import Telling

@@ -23,10 +23,11 @@ from undertow.entries import Entries, as_entries, bucket, checked_indices, is_sp
 from undertow.model import rank
 from undertow.model.config import Config
 from undertow.model.level import PACES
+from undertow.model.looks import at as run_at
+from undertow.model.looks import foretell as run_foretell
+from undertow.model.looks import project, smooth
 from undertow.model.state import Core
-from undertow.model.step import advance, init_core, project, smooth
-from undertow.model.step import at as run_at
-from undertow.model.step import foretell as run_foretell
+from undertow.model.step import advance, init_core
 from undertow.placing import Piece, room_for
 from undertow.result import Estimate, StepResult
 from undertow.slices import as_slice

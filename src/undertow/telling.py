@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from undertow import placing
 from undertow.model.config import Config
-from undertow.model.step import Report
+from undertow.model.looks import Report
 from undertow.model.trouble import Trouble
 from undertow.placing import Piece
 from undertow.units import LOG_UNIT, Given, Scaling

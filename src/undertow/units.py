@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from undertow import placing
 from undertow.model.config import Config
+from undertow.model.looks import LARGEST
 from undertow.model.state import Places
-from undertow.model.step import LARGEST
 from undertow.placing import Piece
 from undertow.slices import Slice
 

@@ -11,6 +11,7 @@ import pytest
 from scipy.special import digamma, expit
 
 from undertow.model.outliers import contaminated
+from undertow.model.rank import choose
 from undertow.model.step import moves_likely
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -23,6 +24,12 @@ def setting(shape, size, length, seed=5):
     weights = dense.slice_weights(config, core.window)
     np.testing.assert_allclose(core.window.slice_weights(config.forgetting), weights, rtol=1e-14)
     return config, core, square, weights, {name: np.asarray(value) for name, value in vars(core.outliers).items()}
+
+
+def quenched(config, state, window, omega, residual, variance):
+    """As a step ends."""
+    wide = contaminated.too_wide(config, state, window, residual, variance)
+    return choose(wide, contaminated.colder(config, state, window, omega, residual, variance), state)
 
 
 @CASES
@@ -112,7 +119,7 @@ def evidence_of(config, state, window, omega, residual, spread):
 def test_a_quench_never_lowers_the_evidence():
     shape, size, length = dense.PALETTE[1]
     config, *_ = setting(shape, size, length)
-    quench, gains = jax.jit(partial(contaminated.quenched, config)), []
+    quench, gains = jax.jit(partial(quenched, config)), []
     for seed in range(12):
         _, core, square, omega, _ = setting(shape, size, length, seed=seed)
         # From noise far too wide, where a quench is tried, to noise too small, where it is not.
@@ -146,7 +153,7 @@ def many_outliers(**settings):
 def test_a_quench_finds_many_outliers_where_updates_do_not():
     config, window, omega, residual, nothing, stuck, outlying = many_outliers()
     assert (np.asarray(stuck.probability)[outlying] > 0.5).mean() < 0.1
-    found = contaminated.quenched(config, stuck, window, omega, residual, nothing)
+    found = quenched(config, stuck, window, omega, residual, nothing)
     for _ in range(10):
         found = contaminated.update(config, found, window, omega, residual, nothing)
     flagged = np.asarray(found.probability) > 0.5
@@ -158,7 +165,7 @@ def test_a_quench_finds_many_outliers_where_updates_do_not():
 def test_no_quench_where_nothing_can_be_an_outlier():
     config, window, omega, residual, nothing, stuck, _ = many_outliers(robust=False)
     assert float(stuck.probability.max()) < 1e-9
-    cold = contaminated.quenched(config, stuck, window, omega, residual, nothing)
+    cold = quenched(config, stuck, window, omega, residual, nothing)
     np.testing.assert_array_equal(cold.noise_rate, stuck.noise_rate)
     np.testing.assert_array_equal(cold.probability, stuck.probability)
 

@@ -20,13 +20,12 @@ import numpy as np
 from jax import Array
 
 from undertow.model.config import Config
+from undertow.model.looks import Report, foretell
 from undertow.model.state import Core, Window
 from undertow.model.step import (
     Progress,
-    Report,
     closed,
     due,
-    foretell,
     init_core,
     moves,
     opened,

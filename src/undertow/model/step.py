@@ -8,34 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.tree_util import register_dataclass, register_pytree_node
+from jax.tree_util import register_dataclass
 
 from undertow.model import layout, past, predict, rank, separable
 from undertow.model import level as levels
-from undertow.model.birth import Birth, born
 from undertow.model.config import Config
-from undertow.model.factors import single_row, with_row
+from undertow.model.factors import with_row
 from undertow.model.leaving import leave
+from undertow.model.looks import OUTLIER_MODELS, Report, only_row, tell, usable, usual_noise
+from undertow.model.moves import deaths_and_births
 from undertow.model.noise import noise_floor
 from undertow.model.outliers import contaminated, gaussian_gamma
-from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Places, Window, over_slice
+from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Places, Window
 from undertow.model.svd_start import svd_start
 from undertow.model.trouble import Trouble
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Carry = TypeVar("Carry")
-
-register_pytree_node(Config, Config.split, Config.join)
-
-OUTLIER_MODELS = {"contaminated": contaminated, "gaussian_gamma": gaussian_gamma}
 COOLING = 0.05
 """Noise variance that falls by more than this share per sweep is still being found."""
 PATIENCE = 6
@@ -50,33 +42,8 @@ MOVES_EVERY = 4
 justify. A slice that does not fit is looked at at once."""
 MISFIT = 2.0
 """φ of a slice, as it is met, beyond which it does not fit."""
-LARGEST = 1e9
-"""Values beyond this many units cannot be squared and weighed safely in float32; they are outliers anyway."""
 MOST_ROUNDS = 8
 """Rounds of sweeping, deaths and births per slice."""
-MOST_BIRTHS = 4
-"""Births per round: more newcomers than that had better meet each other first."""
-
-
-@register_dataclass
-@dataclass(frozen=True)
-class Report:
-    """What a step tells about one slice, in units of the stream. Arrays are (I_1, …, I_N) unless said otherwise, (E,)
-    where only observed entries are kept."""
-
-    low_rank: Array
-    low_rank_variance: Array
-    noise_variance: Array
-    outliers: Array
-    outlier_probability: Array
-    rank: Array
-    """Scalar, as are all below."""
-    typical_noise: Array
-    """Noise variance."""
-    iterations: Array
-    evidence: Array
-    trouble: Array
-    """Flags of `Trouble`."""
 
 
 @register_dataclass
@@ -110,21 +77,6 @@ class Progress:
     """Whether components may be born or die after these sweeps: at first, and as long as some did."""
     failed: Array
     """Rows that could not be solved."""
-
-
-@register_dataclass
-@dataclass(frozen=True)
-class Brood:
-    """What one birth hands on to the next."""
-
-    factors: Factors
-    outliers: Contaminated
-    residual: Array
-    """y − m̄ − x̄ of the window (W, I_1, …, I_N)."""
-    variance: Array
-    """Var x + Var m of the window."""
-    evidence: Array
-    """The outlier model's part of the bound."""
 
 
 def init_core(config: Config, shape: tuple[int, ...], entries: int | None = None) -> Core:
@@ -301,12 +253,6 @@ def closed(config: Config, before: Core, window: Window, end: Progress) -> tuple
     return left_out(report.trouble & Trouble.NOT_FINITE.value != 0, core, before), report
 
 
-def usable(values: Array, mask: Array) -> tuple[Array, Array]:
-    """Values, 0 where there is nothing to compute with, and the mask of the others."""
-    seen = mask & (jnp.abs(values) <= LARGEST)
-    return jnp.where(seen, values, 0), seen
-
-
 def left_out(condition: Array, core: Core, before: Core) -> Core:
     """Where the condition holds: the state before, its window one empty slice further. Probabilities start anew:
     keeping the old ones for that case would cost as much memory as the window."""
@@ -393,59 +339,11 @@ def settled(
 
 
 def moves(config: Config, window: Window, progress: Progress) -> Progress:
-    """Deaths, then births, each as long as the evidence gains."""
-    prior = config.precision_prior
-    slice_weights = window.slice_weights(config.forgetting)
-    row_share = contaminated.row_share(slice_weights)
-    before = progress.outliers
-    assert isinstance(before, Contaminated)
-    weights, _ = contaminated.weights_and_targets(before, window, slice_weights)
-    count = slice_weights @ over_slice(window.mask.astype(weights.dtype))
-
-    def bound(outliers: Contaminated, residual: Array, variance: Array) -> Array:
-        return contaminated.evidence(config, outliers, window, slice_weights, residual, variance)
-
-    def one_death(carry: tuple[Factors, Array, Array]) -> tuple[tuple[Factors, Array, Array], Array]:
-        factors, residual, variance, dies = rank.death(*carry, weights, row_share, prior, window.places)
-        return (factors, residual, variance), dies
-
-    def one_birth(carry: Brood) -> tuple[Brood, Array]:
-        weights = contaminated.birth_weights(carry.outliers, window, slice_weights)
-        energy = (weights * (carry.residual**2 + carry.variance)).sum()
-        fit = Birth(weights, carry.residual, energy, count, row_share, prior, window.places)
-
-        def judged() -> tuple[Brood, Array]:
-            newcomer = fit.finished(draft)
-            share = newcomer.low_rank(window.places)
-            residual = carry.residual - share
-            variance = carry.variance + jnp.maximum(newcomer.square(window.places) - share**2, 0)
-            outliers = contaminated.update(config, carry.outliers, window, slice_weights, residual, variance)
-            evidence = bound(outliers, residual, variance)
-            margin = 10 * float(np.finfo(evidence.dtype).eps) * jnp.abs(evidence)  # what single precision cannot tell
-            gains = evidence + newcomer.evidence > carry.evidence + margin
-            grown = Brood(born(carry.factors, newcomer), outliers, residual, variance, evidence)
-            return rank.choose(gains, grown, carry), gains
-
-        draft = fit.draft()
-        result: tuple[Brood, Array] = lax.cond(fit.promising(draft), judged, lambda: (carry, jnp.asarray(False)))
-        return result
-
-    carry = (progress.factors, progress.residual, progress.variance)
-    (factors, residual, variance), deaths = repeat(one_death, carry, config.max_rank)
-    most = jnp.minimum(MOST_BIRTHS, config.max_rank - factors.alive.sum())
-
-    def with_births() -> tuple[Factors, Contaminated, Array, Array, Array]:
-        # Updated first, so that what the outlier model gains by itself is not put down to the newcomer.
-        outliers = contaminated.update(config, before, window, slice_weights, residual, variance)
-        brood = Brood(factors, outliers, residual, variance, bound(outliers, residual, variance))
-        brood, births = repeat(one_birth, brood, most)
-        return brood.factors, brood.outliers, brood.residual, brood.variance, births
-
-    def as_they_are() -> tuple[Factors, Contaminated, Array, Array, Array]:
-        return factors, before, residual, variance, jnp.zeros_like(deaths)
-
-    factors, outliers, residual, variance, births = lax.cond(most > 0, with_births, as_they_are)
-    changed = deaths + births > 0
+    """Deaths and births."""
+    assert isinstance(progress.outliers, Contaminated)
+    factors, outliers, residual, variance, changed = deaths_and_births(
+        config, window, progress.factors, progress.outliers, progress.residual, progress.variance
+    )
     return replace(
         progress,
         factors=factors,
@@ -457,48 +355,6 @@ def moves(config: Config, window: Window, progress: Progress) -> Progress:
         rounds=progress.rounds + changed,
         changed=changed,
     )
-
-
-@jax.jit
-def smooth(core: Core, lag: Array, config: Config) -> Report:
-    """What is known now about the slice `lag` steps before the newest."""
-    slot = jnp.mod(core.window.newest - lag, config.window)
-    row, places = only_row(core.factors, slot), layout.alone(core.window, slot).places
-    residual = core.window.values[slot] - levels.mean_of(core.level, slot) - layout.low_rank(row, places)[0]
-    variance = layout.variance(row, places)[0] + levels.variance_of(core.level, slot)
-    return tell(config, core, slot, residual, variance, usual_noise(config, core))
-
-
-@jax.jit
-def project(core: Core, values: Array, mask: Array, config: Config, places: Places | None = None) -> Report:
-    """The report of a slice met with factors and level held fixed: nothing is learned from it."""
-    model = OUTLIER_MODELS[config.outliers]
-    values, mask = usable(values, mask)
-    slot = jnp.asarray(0, jnp.int32)
-    values, mask, places = jax.tree.map(lambda array: array[None], (values, mask, places))
-    window = Window(values, mask, newest=slot, filled=jnp.asarray(1, jnp.int32), places=places)
-    level = None if core.level is None else levels.coming(core.level, core.window)
-    outliers, factors = model.meet(model.one_slice(core.outliers), single_row(core.factors), window, level)
-    residual = values[0] - levels.mean_of(level, slot) - layout.low_rank(factors, places)[0]
-    variance = layout.variance(factors, places)[0] + levels.variance_of(level, slot)
-    return tell(config, Core(window, factors, outliers, level), slot, residual, variance, usual_noise(config, core))
-
-
-@jax.jit
-def foretell(
-    core: Core, values: Array, mask: Array, half: Array, config: Config, places: Places | None = None
-) -> tuple[Array, Array]:
-    """Every observed entry as the other half of its slice tells it, with factors and level as they were before.
-
-    Mean and variance of the observation (I_1, …, I_N); `half` says which entries belong together.
-    """
-
-    def from_one_half(shown: Array) -> tuple[Array, Array]:
-        report = project(core, jnp.where(shown, values, 0), shown, config, places)
-        return report.low_rank, report.low_rank_variance + report.noise_variance
-
-    means, variances = lax.map(from_one_half, jnp.stack([mask & half, mask & ~half]))
-    return jnp.where(half, means[1], means[0]), jnp.where(half, variances[1], variances[0])
 
 
 def expected_level(level: Level | None, window: Window) -> Level | None:
@@ -529,23 +385,6 @@ def judged_level(
     return levels.finish(level, window.mask[slot], trust, residual[slot] + level.mean[slot], noise)
 
 
-@jax.jit
-def at(core: Core, config: Config, places: Places) -> Report:
-    """The report of any entries of the newest slice of a sparse window, as if they had not been observed."""
-    row = only_row(core.factors, core.window.newest)
-    wanted = jax.tree.map(lambda array: array[None], places)
-    low_rank, variance = layout.low_rank(row, wanted), layout.variance(row, wanted)
-    nothing = jnp.zeros_like(low_rank)
-    slot = jnp.asarray(0, jnp.int32)
-    window = Window(nothing, nothing > 0, slot, jnp.asarray(1, jnp.int32), wanted)
-    assert isinstance(core.outliers, Contaminated)
-    newest = core.outliers.slice_scale[core.window.newest][None]
-    outliers = replace(core.outliers, probability=nothing, slice_scale=newest)
-    alone = Core(window, row, outliers, None)
-    told = tell(config, alone, slot, -low_rank[0], variance[0], usual_noise(config, core))
-    return replace(told, trouble=told.trouble & ~Trouble.EMPTY.value)
-
-
 def write(window: Window, values: Array, mask: Array, places: Places | None = None) -> Window:
     """The window with a slice written over the oldest."""
     length = window.values.shape[0]
@@ -556,54 +395,4 @@ def write(window: Window, values: Array, mask: Array, places: Places | None = No
         newest=slot,
         filled=jnp.minimum(window.filled + 1, length),
         places=jax.tree.map(lambda ring, new: ring.at[slot].set(new), window.places, places),
-    )
-
-
-def only_row(factors: Factors, slot: Array) -> Factors:
-    """The factors with the temporal row of one slot as their only one."""
-    one = replace(factors, row_means=factors.row_means[slot][None])
-    return replace(one, row_covariances=factors.row_covariances[slot][None])
-
-
-def repeat(move: Callable[[Carry], tuple[Carry, Array]], start: Carry, most: int | Array) -> tuple[Carry, Array]:
-    """Repeat a move until it is refused, `most` times at most. Returns how often it was made."""
-
-    def again(carry: tuple[Carry, Array, Array]) -> tuple[Carry, Array, Array]:
-        result, made = move(carry[0])
-        return result, made, carry[2] + made
-
-    first = (start, jnp.asarray(True), jnp.asarray(0, jnp.int32))
-    result, _, count = lax.while_loop(lambda carry: carry[1] & (carry[2] < most), again, first)
-    return result, count
-
-
-def usual_noise(config: Config, core: Core) -> Array:
-    """One number for the noise variance of a stream."""
-    slice_weights = core.window.slice_weights(config.forgetting)
-    noise: Array = OUTLIER_MODELS[config.outliers].usual_noise(core.outliers, slice_weights)
-    return noise
-
-
-def tell(config: Config, core: Core, slot: Array, residual: Array, variance: Array, usual: Array) -> Report:
-    """The report of one slice of the window, given its residual, Var x and the stream's usual noise variance."""
-    model = OUTLIER_MODELS[config.outliers]
-    mask = core.window.mask[slot]
-    sparse, probability = model.outliers(core.outliers, core.window, slot, residual)
-    noise_variance = model.noise_variance(core.outliers, slot)
-    typical = model.typical_noise(core.outliers)
-    living = rank.living(core.factors, config.start).sum(dtype=jnp.int32)
-    low_rank = core.window.values[slot] - residual
-    observed = mask.sum()
-    many = (probability > 0.5).sum() * 2 > observed
-    far = (noise_variance.mean() > 100 * usual) & (observed > 0)
-    flags = jnp.where(observed == 0, Trouble.EMPTY.value, 0)
-    flags |= jnp.where(living == config.max_rank, Trouble.RANK_FULL.value, 0)
-    flags |= jnp.where(living == 0, Trouble.RANK_ZERO.value, 0)
-    flags |= jnp.where(many | far, Trouble.MANY_OUTLIERS.value, 0)
-    flags |= jnp.where(typical <= 2 * noise_floor(typical.dtype), Trouble.NO_NOISE.value, 0)
-    finite = jnp.isfinite(low_rank).all() & jnp.isfinite(variance).all() & jnp.isfinite(noise_variance).all()
-    flags |= jnp.where(finite, 0, Trouble.NOT_FINITE.value)
-    zero = jnp.asarray(0, jnp.int32)
-    return Report(
-        low_rank, variance, noise_variance, sparse, probability, living, usual, zero, jnp.zeros_like(usual), flags
     )

@@ -260,18 +260,6 @@ def finish(
     return better
 
 
-def quenched(
-    config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
-) -> Contaminated:
-    """Once per slice, before the end: less noise and more outliers, if that fits better."""
-    better: Contaminated = lax.cond(
-        too_wide(config, state, window, residual, variance),
-        lambda: colder(config, state, window, slice_weights, residual, variance),
-        lambda: state,
-    )
-    return better
-
-
 def too_wide(config: Config, state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
     """Whether the noise is too wide for more than half of the residuals. Counted: a median would have to be sorted."""
     scaled = sample(_scaled_squares(state, window, residual, variance), window.places)
