@@ -46,7 +46,7 @@ def coordinate_steps(model, config, shape):
         own = {
             "ρ": lambda o, w, _, r, v: contaminated.update_probability(o, w, r**2 + v),
             "π": lambda o, w, s, r, v: contaminated.update_rate(config, o, w, s),
-            "κ": lambda o, w, s, r, v: contaminated.update_ratio(config, o, s, r**2 + v),
+            "κ": lambda o, w, s, r, v: contaminated.update_ratio(config, o, w, s, r**2 + v),
             "φ": lambda o, w, _, r, v: contaminated.update_slice_scale(o, w, r**2 + v),
             "τ": lambda o, w, s, r, v: contaminated.update_noise(config, o, w, s, r**2 + v),
             "α": lambda o, w, s, r, v: contaminated.update_pooling(o, w, s, r**2 + v),

@@ -65,7 +65,7 @@ def test_probabilities_rate_ratio_and_scales(shape, size, length):
     np.testing.assert_allclose(new.rate_a, 0.02 * 50 + (per_entry * rho).sum(), rtol=1e-10)
     np.testing.assert_allclose(new.rate_b, 0.98 * 50 + (per_entry * mask * (1 - rho)).sum(), rtol=1e-10)
 
-    new = contaminated.update_ratio(config, core.outliers, omega, square * 100)
+    new = contaminated.update_ratio(config, core.outliers, core.window, omega, square * 100)
     expected = (per_entry * rho * tau * square * 100).sum() / (per_entry * rho).sum()
     np.testing.assert_allclose(new.ratio, max(expected, 30, s["slice_scale"].max()), rtol=1e-10)
 

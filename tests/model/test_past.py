@@ -224,7 +224,7 @@ def coordinate_steps(config, shape):
     own = {
         "ρ": lambda o, w, _, e: contaminated.update_probability(o, w, e),
         "π": lambda o, w, s, e: contaminated.update_rate(config, o, w, s),
-        "κ": lambda o, w, s, e: contaminated.update_ratio(config, o, s, e),
+        "κ": lambda o, w, s, e: contaminated.update_ratio(config, o, w, s, e),
         "φ": lambda o, w, _, e: contaminated.update_slice_scale(o, w, e),
         "τ": lambda o, w, s, e: contaminated.update_noise(config, o, w, s, e),
     }

@@ -177,6 +177,10 @@ class Birth:
         swept: Draft = lax.fori_loop(FIRST_SWEEPS, SWEEPS, self._turn, draft)
         return self._newcomer(swept)
 
+    def unfinished(self, draft: Draft) -> Newcomer:
+        """The newcomer as it is."""
+        return self._newcomer(draft)
+
     def _turn(self, _: int, draft: Draft) -> Draft:
         means, variances = list(draft.means), list(draft.variances)
         precision = self.shape / draft.rate

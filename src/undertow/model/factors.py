@@ -26,15 +26,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from undertow.model.state import Factors
+from undertow.model.state import SMALL_WINDOW, Factors
 from undertow.model.symmetric import inverse, outer, pack, unpack
 
 MOST_TERMS = 32
 """Up to so many, terms of a sum are written out: one pass over all of them instead of a strided reduction."""
-
-
-SMALL_WINDOW = 2**15
-"""Up to so many entries a window is in cache anyway."""
 
 
 def second_moment(mean: Array, covariance: Array) -> Array:

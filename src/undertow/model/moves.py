@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import jax.numpy as jnp
@@ -65,38 +65,46 @@ def deaths_and_births(
         energy = (weights * (carry.residual**2 + carry.variance)).sum()
         fit = Birth(weights, carry.residual, energy, count, row_share, prior, window.places)
 
-        def judged() -> tuple[Brood, Array]:
-            newcomer = fit.finished(draft)
+        draft = fit.draft()
+        promising = fit.promising(draft)
+        # Apart from what follows, so that the memory of weights and residuals is free again by then.
+        newcomer = lax.cond(promising, lambda: fit.finished(draft), lambda: fit.unfinished(draft))
+
+        def left(carry: Brood) -> tuple[Array, Array]:
+            """Residual and variance with the newcomer."""
             share = newcomer.low_rank(window.places)
-            residual = carry.residual - share
-            variance = carry.variance + jnp.maximum(newcomer.square(window.places) - share**2, 0)
-            outliers = contaminated.update(config, carry.outliers, window, slice_weights, residual, variance)
-            evidence = bound(outliers, residual, variance)
+            return carry.residual - share, carry.variance + jnp.maximum(newcomer.square(window.places) - share**2, 0)
+
+        def judged(state: tuple[Brood, Array]) -> tuple[Brood, Array]:
+            carry, _ = state
+            residual, variance = left(carry)
+            nothing, square = jnp.zeros((), residual.dtype), residual**2 + variance  # all that is asked of them
+            outliers = contaminated.update(config, carry.outliers, window, slice_weights, nothing, square)
+            evidence = bound(outliers, nothing, square)
             margin = 10 * float(np.finfo(evidence.dtype).eps) * jnp.abs(evidence)  # what single precision cannot tell
             gains = evidence + newcomer.evidence > carry.evidence + margin
-            grown = Brood(born(carry.factors, newcomer), outliers, residual, variance, evidence)
-            return rank.choose(gains, grown, carry), gains
 
-        draft = fit.draft()
-        result: tuple[Brood, Array] = lax.cond(fit.promising(draft), judged, lambda: (carry, jnp.asarray(False)))
-        return result
+            def grown(carry: Brood) -> Brood:
+                return Brood(born(carry.factors, newcomer), outliers, *left(carry), evidence)
+
+            return rank.only_if(gains, grown, carry), gains
+
+        return rank.only_if(promising, judged, (carry, jnp.asarray(False)))
 
     carry = (factors, residual, variance)
     (factors, residual, variance), deaths = repeat(one_death, carry, config.max_rank)
     most = jnp.minimum(MOST_BIRTHS, config.max_rank - factors.alive.sum())
 
-    def with_births() -> tuple[Factors, Contaminated, Array, Array, Array]:
+    def with_births(state: tuple[Brood, Array]) -> tuple[Brood, Array]:
         # Updated first, so that what the outlier model gains by itself is not put down to the newcomer.
-        outliers = contaminated.update(config, before, window, slice_weights, residual, variance)
-        brood = Brood(factors, outliers, residual, variance, bound(outliers, residual, variance))
-        brood, births = repeat(one_birth, brood, most)
-        return brood.factors, brood.outliers, brood.residual, brood.variance, births
+        brood, _ = state
+        outliers = contaminated.update(config, brood.outliers, window, slice_weights, brood.residual, brood.variance)
+        evidence = bound(outliers, brood.residual, brood.variance)
+        return repeat(one_birth, replace(brood, outliers=outliers, evidence=evidence), most)
 
-    def as_they_are() -> tuple[Factors, Contaminated, Array, Array, Array]:
-        return factors, before, residual, variance, jnp.zeros_like(deaths)
-
-    factors, outliers, residual, variance, births = lax.cond(most > 0, with_births, as_they_are)
-    return factors, outliers, residual, variance, deaths + births > 0
+    brood = Brood(factors, before, residual, variance, jnp.zeros((), residual.dtype))
+    brood, births = rank.only_if(most > 0, with_births, (brood, jnp.zeros_like(deaths)))
+    return brood.factors, brood.outliers, brood.residual, brood.variance, deaths + births > 0
 
 
 def repeat(move: Callable[[Carry], tuple[Carry, Array]], start: Carry, most: int | Array) -> tuple[Carry, Array]:

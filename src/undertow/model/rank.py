@@ -128,18 +128,27 @@ def death(
     if factors.past is not None:
         gain += past.change(factors, smaller, factors.past)
     dies = factors.alive.any() & (gain > 0)
-    kept, residual, variance = lax.cond(
-        dies,
-        lambda: (smaller, residual + share, jnp.maximum(variance - spread, 0)),
-        lambda: (factors, residual, variance),
-    )
-    return kept, residual, variance, dies
+
+    def died(carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
+        return smaller, carry[1] + share, jnp.maximum(carry[2] - spread, 0)
+
+    return *only_if(dies, died, (factors, residual, variance)), dies
 
 
 def choose(condition: Array, yes: Tree, no: Tree) -> Tree:
     """`yes` where the condition holds, else `no`."""
     chosen: Tree = jax.tree.map(lambda one, other: jnp.where(condition, one, other), yes, no)
     return chosen
+
+
+def only_if(condition: Array, work: Callable[[Tree], Tree], tree: Tree) -> Tree:
+    """`work(tree)` where the condition holds, else the tree: as `lax.cond`, but in the memory of the tree."""
+
+    def once(carry: tuple[Array, Tree]) -> tuple[Array, Tree]:
+        return jnp.asarray(False), work(carry[1])
+
+    result: Tree = lax.while_loop(lambda carry: carry[0], once, (condition, tree))[1]
+    return result
 
 
 def either(condition: Array, yes: Callable[[], Tree], no: Callable[[], Tree]) -> Tree:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.tree_util import register_dataclass
+
+SMALL_WINDOW = 2**15
+"""Up to so many entries a window is in cache anyway."""
 
 
 @register_dataclass
@@ -218,6 +223,22 @@ class Core:
 def over_slice(values: Array) -> Array:
     """Sum over every axis but time: (W, I_1, …, I_N) → (W,)."""
     return values.reshape(values.shape[0], -1).sum(axis=1)
+
+
+def over_time(part: Callable[..., tuple[Array, Array]], *arrays: Array) -> tuple[Array, Array]:
+    """Σ_t part(arrays at t), two sums at once. Large windows are added up slice by slice on a CPU: what the parts are
+    made of stays in cache, and no array of the window's size is needed for it."""
+    if arrays[0].size <= SMALL_WINDOW or jax.default_backend() != "cpu":
+        made = jax.vmap(part)(*arrays)
+        return made[0].sum(axis=0), made[1].sum(axis=0)
+
+    def one(sums: tuple[Array, Array], here: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
+        own = part(*here)
+        return (sums[0] + own[0], sums[1] + own[1]), None
+
+    first = tuple(jnp.zeros(like.shape, like.dtype) for like in jax.eval_shape(part, *(array[0] for array in arrays)))
+    (counts, sums), _ = lax.scan(one, (first[0], first[1]), arrays)
+    return counts, sums
 
 
 def along_time(per_slice: Array, like: Array) -> Array:

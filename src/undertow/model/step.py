@@ -138,11 +138,10 @@ def advance(
             progress = replace(progress, residual=residual, variance=predict.variance(progress.factors))
         if config.start == "svd":
             return progress
-        moved: Progress = lax.cond(due(config, progress), lambda: moves(config, window, progress), lambda: progress)
-        return moved
+        return rank.only_if(due(config, progress), lambda settled: moves(config, window, settled), progress)
 
     end = lax.while_loop(lambda progress: sweeping(progress) | due(config, progress), one_round, start)
-    cold: Progress = lax.cond(too_wide(config, window, end), lambda: quenched(config, window, end), lambda: end)
+    cold = rank.only_if(too_wide(config, window, end), lambda settled: quenched(config, window, settled), end)
     return closed(config, core, window, cold)
 
 

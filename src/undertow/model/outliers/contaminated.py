@@ -27,7 +27,7 @@ from undertow.model.config import Config
 from undertow.model.factors import single_row, with_row
 from undertow.model.level import mean_of, variance_of
 from undertow.model.rank import choose, either
-from undertow.model.state import Contaminated, Factors, Level, Places, Window, along_time, over_slice
+from undertow.model.state import Contaminated, Factors, Level, Places, Window, along_time, over_slice, over_time
 
 ROW_TURNS = 8
 ROW_SETTLED = 0.01
@@ -89,6 +89,11 @@ def noise_now(state: Contaminated) -> Array:
 def trust(state: Contaminated, probability: Array, scale: Array) -> Array:
     """(1−ρ)/φ + ρ/κ: how much of an entry's precision is left."""
     return (1 - probability) / scale + probability / state.ratio
+
+
+def energies(state: Contaminated, mask: Array, square: Array) -> Array:
+    """τ̄ E r², 0 where nothing was observed. All sums are taken of this: one array of the window's size is enough."""
+    return jnp.where(mask, precision(state) * square, 0)
 
 
 def begin(
@@ -243,7 +248,7 @@ def update(
     square = residual**2 + variance
     state = update_probability(state, window, square)
     state = update_rate(config, state, window, slice_weights)
-    state = update_ratio(config, state, slice_weights, square)
+    state = update_ratio(config, state, window, slice_weights, square)
     state = update_slice_scale(state, window, square)
     return update_noise(config, state, window, slice_weights, square)
 
@@ -275,22 +280,22 @@ def colder(
     Where a fifth of all entries are outliers, noise wide enough for all of them explains itself: no coordinate step
     leads from there to the truth.
     """
-    factor = (
-        jnp.nanmedian(sample(_scaled_squares(state, window, residual, variance), window.places)) / CHI_SQUARE_MEDIAN
-    )
+    nothing, square = jnp.zeros((), residual.dtype), residual**2 + variance  # all that is asked of them
+    scaled = sample(_scaled_squares(state, window, nothing, square), window.places)
+    factor = jnp.nanmedian(scaled) / CHI_SQUARE_MEDIAN
     cold = replace(
         state,
         ratio=state.ratio / factor,
         pool_rate=state.pool_rate * factor,
         noise_rate=state.noise_rate * factor,
     )
-    cold = update_probability(cold, window, residual**2 + variance)
+    cold = update_probability(cold, window, square)
     cold = lax.fori_loop(
-        0, QUENCH_TURNS, lambda _, cold: update(config, cold, window, slice_weights, residual, variance), cold
+        0, QUENCH_TURNS, lambda _, cold: update(config, cold, window, slice_weights, nothing, square), cold
     )
 
     def bound(candidate: Contaminated) -> Array:
-        return evidence(config, candidate, window, slice_weights, residual, variance)
+        return evidence(config, candidate, window, slice_weights, nothing, square)
 
     better: Contaminated = choose((factor > 0) & (bound(cold) > bound(state)), cold, state)
     return better
@@ -305,7 +310,7 @@ def _scaled_squares(state: Contaminated, window: Window, residual: Array, varian
 def outlier_probability(state: Contaminated, mask: Array, square: Array, scale: Array) -> Array:
     """ρ from  logit ρ = E ln π − E ln(1−π) − ½ ln(κ/φ) + ½ τ̄ (1/φ − 1/κ) E r²."""
     prior = digamma(state.rate_a) - digamma(state.rate_b) - jnp.log(state.ratio / scale) / 2
-    logit = prior + precision(state) * square * (1 / scale - 1 / state.ratio) / 2
+    logit = prior + energies(state, mask, square) * (1 / scale - 1 / state.ratio) / 2
     return jnp.where(mask, sigmoid(logit), 0)
 
 
@@ -319,14 +324,16 @@ def update_rate(config: Config, state: Contaminated, window: Window, slice_weigh
     """q(π) = Beta(α0 + Σωρ, β0 + ΣωO(1−ρ))."""
     prior_a, prior_b = past.rate_prior(state.past, *rate_prior(config))
     flagged = slice_weights @ over_slice(state.probability)
-    clean = slice_weights @ over_slice(jnp.where(window.mask, 1 - state.probability, 0))
-    return replace(state, rate_a=prior_a + flagged, rate_b=prior_b + clean)
+    observed = slice_weights @ over_slice(window.mask.astype(flagged.dtype))
+    return replace(state, rate_a=prior_a + flagged, rate_b=prior_b + observed - flagged)
 
 
-def update_ratio(config: Config, state: Contaminated, slice_weights: Array, square: Array) -> Contaminated:
+def update_ratio(
+    config: Config, state: Contaminated, window: Window, slice_weights: Array, square: Array
+) -> Contaminated:
     """κ = max(κ_min, φ, Σ ω ρ τ̄ E r² / Σ ω ρ): the clip is the constrained maximiser, so the bound cannot fall."""
     flagged = slice_weights @ over_slice(state.probability)
-    energy = slice_weights @ over_slice(state.probability * precision(state) * square)
+    energy = slice_weights @ over_slice(state.probability * energies(state, window.mask, square))
     if state.past is not None:
         flagged, energy = flagged + state.past.flagged, energy + state.past.energy
     ratio = jnp.where(flagged > 0, energy / jnp.where(flagged > 0, flagged, 1), 0)
@@ -336,8 +343,8 @@ def update_ratio(config: Config, state: Contaminated, slice_weights: Array, squa
 
 def slice_scales(state: Contaminated, mask: Array, probability: Array, square: Array) -> Array:
     """φ_t = (ν + Σ O (1−ρ) τ̄ E r²) / (ν + Σ O (1−ρ)), at most κ."""
-    clean = jnp.where(mask, 1 - probability, 0)
-    energy, count = over_slice(clean * precision(state) * square), over_slice(clean)
+    energy = over_slice((1 - probability) * energies(state, mask, square))
+    count = over_slice(mask.astype(energy.dtype)) - over_slice(probability)
     return jnp.minimum((SLICE_PRIOR + energy) / (SLICE_PRIOR + count), state.ratio)
 
 
@@ -348,9 +355,13 @@ def update_slice_scale(state: Contaminated, window: Window, square: Array) -> Co
 
 def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> tuple[Array, Array]:
     """n_i = Σ_t ω O and s_i = Σ_t ω O ((1−ρ)/φ + ρ/κ) E r², each (I_1, …, I_N); of a sparse window their sums."""
-    counts = jnp.tensordot(slice_weights, window.mask.astype(square.dtype), axes=1)
-    left = trust(state, state.probability, along_time(state.slice_scale, square))
-    sums = jnp.tensordot(slice_weights, jnp.where(window.mask, left * square, 0), axes=1)
+    energy = energies(state, window.mask, square)
+
+    def slice_of(seen: Array, energy: Array, probability: Array, weight: Array, scale: Array) -> tuple[Array, Array]:
+        return jnp.where(seen, weight, 0), weight * trust(state, probability, scale) * energy
+
+    counts, sums = over_time(slice_of, window.mask, energy, state.probability, slice_weights, state.slice_scale)
+    sums = sums / precision(state)
     return (counts, sums) if window.places is None else (counts.sum(), sums.sum())
 
 
