@@ -1,6 +1,9 @@
 """A model that learns in a thread of its own says the same as one that does not."""
 
 import copy
+import pickle
+import threading
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -67,3 +70,61 @@ def test_a_step_that_fails_says_so_to_whoever_asks_next(slices, monkeypatch):
         with pytest.raises(MemoryError, match="no room"):
             model.update(slices[3])
     np.testing.assert_array_equal(model.update(slices[3]).low_rank, before.update(slices[3]).low_rank)
+
+
+@pytest.mark.usefixtures("threaded")
+def test_copies_go_on_by_themselves(slices):
+    model = ut.RobustCP("fixed", **SETTINGS)
+    for x in slices[:4]:
+        result = model.update(x)
+    for other in (copy.copy(result), copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
+        np.testing.assert_array_equal(other.low_rank, result.low_rank)
+    first, second = copy.copy(model), copy.deepcopy(model)
+    expected = [model.update(x).low_rank for x in slices[4:]]
+    for twin in (first, second):
+        for x, low_rank in zip(slices[4:], expected, strict=True):
+            np.testing.assert_array_equal(twin.update(x).low_rank, low_rank)
+
+
+@pytest.mark.usefixtures("threaded")
+def test_an_interrupted_wait_loses_nothing(slices, monkeypatch):
+    model, twin = ut.RobustCP("fixed", **SETTINGS), ut.RobustCP("fixed", **SETTINGS)
+    for x in slices[:4]:
+        model.update(x)
+        twin.update(x)
+    real, may_go = panel.learn, threading.Event()
+
+    def slow(*given):
+        may_go.wait(60)
+        return real(*given)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(panel, "learn", slow)
+    model.update(slices[4])
+    with monkeypatch.context() as patch:
+        patch.setattr(Future, "result", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.update(slices[5])
+    may_go.set()
+    twin.update(slices[4])
+    np.testing.assert_array_equal(model.update(slices[5]).low_rank, twin.update(slices[5]).low_rank)
+
+
+@pytest.mark.usefixtures("threaded")
+def test_fit_ends_when_the_last_slice_is_learned(slices, monkeypatch):
+    model = ut.RobustCP("fixed", **SETTINGS).fit(slices[:3])
+    real, calls = panel.learn, []
+
+    def last_fails(*given):
+        calls.append(1)
+        if len(calls) == 3:
+            raise MemoryError("no room")
+        return real(*given)
+
+    before = model.reconstruct()
+    monkeypatch.setattr(panel, "learn", last_fails)
+    with pytest.raises(MemoryError):
+        model.partial_fit(slices[3:6])
+    np.testing.assert_array_equal(model.reconstruct(), before)

@@ -232,3 +232,13 @@ def test_nothing_is_compiled_and_little_is_fetched_in_the_long_run(monkeypatch):
     sizes, works = 2, 3
     assert batch.work_some._cache_size() <= compiled[1] + sizes * works
     assert [programs[i]._cache_size() for i in (0, 2, 3)] == [compiled[i] for i in (0, 2, 3)]
+
+
+def test_a_member_that_goes_on_alone_knows_what_was_missing():
+    fleet = ut.Fleet(2, (5, 4), max_rank=2, window=3, robust=False, noise="shared")
+    x = np.random.default_rng(0).normal(size=(5, 2, 5, 4))
+    x[2, 1, 0, :3] = x[3, 1, 2, 2] = np.nan
+    for slices in x:
+        fleet.update(slices)
+    assert fleet.extract(1).state.missing == (3, 1, 0)
+    assert fleet.extract(0).state.missing == (0, 0, 0)

@@ -17,45 +17,70 @@ from undertow.panel import Panel
 from undertow.placing import Piece
 from undertow.result import StepResult
 
-Learned = tuple[Panel, StepResult]
-
 
 class Ahead:
     """The panel of a stream, or what becomes of it."""
 
     def __init__(self, panel: Panel) -> None:
         self._panel = panel
-        self._coming: Future[Learned] | None = None
+        self._coming: Future[StepResult] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has learned all there was to learn."""
         return {"_panel": self.panel(), "_coming": None}
 
     def panel(self) -> Panel:
-        """As it is after the last slice. If learning from that one failed, this says so, and the panel is as before."""
-        if self._coming is not None:
-            coming, self._coming = self._coming, None
-            self._panel = coming.result()[0]
+        """As it is after the last slice. If learning from that one failed, this says so, once."""
+        coming = self._coming
+        if coming is not None:
+            try:
+                coming.result()
+            finally:
+                if coming.done():  # else the wait was interrupted, and goes on when somebody asks again
+                    self._coming = None
         return self._panel
 
     def learn(self, piece: Piece) -> StepResult:
         """Learn from a slice; what it holds may be asked for as soon as this returns."""
         before = self.panel()
         if not worth_a_thread():
-            self._panel, result = panels.learn(before, piece)
-            return result
-        self._coming = _thread().submit(panels.learn, before, piece)
+            return self._learned(before, piece)
+        device = getattr(jax.config, "jax_default_device", None)
+        self._coming = _thread().submit(self._learned_on, device, before, piece)
         return StepResult(Later(self._coming, "_told"), Later(self._coming, "_outliers_told"))
+
+    def _learned(self, before: Panel, piece: Piece) -> StepResult:
+        self._panel, result = panels.learn(before, piece)
+        return result
+
+    def _learned_on(self, device: Any, before: Panel, piece: Piece) -> StepResult:
+        """On the device that the caller has chosen: such choices hold for one thread only."""
+        with jax.default_device(device):
+            return self._learned(before, piece)
 
 
 class Later:
     """What a result will be told by."""
 
-    def __init__(self, coming: Future[Learned], name: str) -> None:
+    def __init__(self, coming: Future[StepResult], name: str) -> None:
         self._coming, self._name = coming, name
 
+    def told(self) -> Any:
+        """The telling itself."""
+        return getattr(self._coming.result(), self._name)
+
     def __getattr__(self, name: str) -> Any:
-        return getattr(getattr(self._coming.result()[1], self._name), name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.told(), name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles hold the telling."""
+        return _itself, (self.told(),)
+
+
+def _itself(told: Any) -> Any:
+    return told
 
 
 def worth_a_thread() -> bool:

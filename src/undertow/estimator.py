@@ -97,6 +97,13 @@ class RobustCP:
             self._ahead = Ahead(panel)
             self._layout = panel.shape, panel.members[0].state.entries is not None
 
+    def __copy__(self) -> RobustCP:
+        """A model of its own, which goes on by itself from here."""
+        other = RobustCP.__new__(RobustCP)
+        other._params = dict(self._params)
+        other._panel = None if self._panel is None else panel.copied(self._panel)
+        return other
+
     @property
     def config(self) -> Config:
         """All settings in force now, those chosen for the stream included."""
@@ -154,6 +161,7 @@ class RobustCP:
             self._panel = None if start is None else panel.copied(start)  # learning uses it up
             for x in slices:
                 self.update(x)
+            _ = self._panel  # wait for the last
         except BaseException:
             self._panel = before
             raise

@@ -178,7 +178,10 @@ class Fleet:
             raise ValueError(f"member {member} has seen no slice yet: make a new RobustCP instead.")
         with scope(self._config):
             core = jax.tree.map(lambda leaf: leaf[place % self._size].copy(), self._chunks[place // self._size])
-        state = State(self._config, self._shape, float(self._units[place]), steps, core)
+        gaps = np.asarray((~core.window.mask).reshape(self._config.window, -1).sum(axis=1))
+        order = (int(core.window.newest) - np.arange(min(steps, self._config.window))[::-1]) % self._config.window
+        missing = tuple(int(count) for count in gaps[order])
+        state = State(self._config, self._shape, float(self._units[place]), steps, core, missing)
         model = RobustCP(**self._params)
         model._panel = Panel((self._config,), (Member(state),), steps, np.full(self._shape, np.nan), 0, 0)
         return model

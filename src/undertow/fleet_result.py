@@ -36,7 +36,7 @@ class FleetTelling(Telling):
 
     def noise_stds(self) -> Floats:
         """Of every member."""
-        noise = np.sqrt(self.by_member("typical_noise").astype(np.float64)) * np.reshape(self.scaling.unit, -1)
+        noise = np.sqrt(self.by_member("usual_noise").astype(np.float64)) * np.reshape(self.scaling.unit, -1)
         finite: Floats = np.nan_to_num(noise * np.hypot(LOG_UNIT, 1) if self.scaling.log else noise)
         return finite
 

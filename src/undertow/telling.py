@@ -79,7 +79,7 @@ class Telling:
 
     def noise_std(self) -> float:
         """On the logarithmic scale: as at the unit of the stream."""
-        noise = np.sqrt(np.float64(self._numbers["typical_noise"])) * self.scaling.unit
+        noise = np.sqrt(np.float64(self._numbers["usual_noise"])) * self.scaling.unit
         return _finite(noise * np.hypot(LOG_UNIT, 1) if self.scaling.log else noise)
 
     def trouble(self) -> Trouble:
@@ -103,7 +103,7 @@ class Telling:
     @cached_property
     def _numbers(self) -> dict[str, Any]:
         """All numbers in one transfer."""
-        names = ("rank", "typical_noise", "iterations", "evidence", "trouble")
+        names = ("rank", "usual_noise", "iterations", "evidence", "trouble")
         return dict(zip(names, jax.device_get([getattr(self.report, name) for name in names]), strict=True))
 
     @cached_property

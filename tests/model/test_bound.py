@@ -58,7 +58,7 @@ def coordinate_steps(model, config, shape):
             "τ": lambda o, w, s, r, v: gaussian_gamma.update_noise(config, o, w, s, r, v),
         }
     steps = {f"axis {axis}": axis_step(axis) for axis in [*range(1, len(shape) + 1), 0]}
-    steps |= {f"axis {axis}, beyond": axis_step(axis, 0.95) for axis in range(len(shape) + 1)}
+    steps |= {f"axis {axis}, beyond": axis_step(axis, 0.95) for axis in [0, *range(len(shape), 0, -1)]}
     steps["λ"] = precision
     return steps | {name: outlier_step(update) for name, update in own.items()}
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, expit
 
+from undertow.model import state
 from undertow.model.outliers import contaminated
 from undertow.model.rank import choose
 from undertow.model.step import moves_likely
@@ -198,25 +199,35 @@ def test_the_first_scale_has_limits_and_needs_no_data():
 @CASES
 def test_the_usual_noise_does_not_depend_on_how_noise_is_shared_between_slices_and_entries(shape, size, length):
     _, core, _, omega, _ = setting(shape, size, length)
-    state, found = core.outliers, float(contaminated.usual_noise(core.outliers, omega))
-    moved = replace(state, slice_scale=state.slice_scale * 7, ratio=state.ratio * 7, pool_rate=state.pool_rate / 7)
+    own, found = core.outliers, float(contaminated.usual_noise(core.outliers, omega))
+    moved = replace(own, slice_scale=own.slice_scale * 7, ratio=own.ratio * 7, pool_rate=own.pool_rate / 7)
     np.testing.assert_allclose(contaminated.usual_noise(moved, omega), found, rtol=1e-12)
 
     def prior(factor):
-        phi = np.asarray(state.slice_scale) * factor
+        phi = np.asarray(own.slice_scale) * factor
         return -omega @ (np.log(phi) + 1 / phi)
 
-    best = float(contaminated.typical_noise(state)) / found
+    best = float(contaminated.typical_noise(own)) / found
     assert prior(best) > max(prior(best * 1.01), prior(best / 1.01))
-    assert contaminated.usual_noise(state, omega * 0) == contaminated.typical_noise(state)
+    assert contaminated.usual_noise(own, omega * 0) == contaminated.typical_noise(own)
 
 
 def test_deaths_and_births_are_looked_for_now_and_then_and_where_a_slice_does_not_fit():
-    _, core, _, _, _ = setting(*dense.PALETTE[1])
+    config, core = dense.random_core((4, 3), 3, 3, "default", seed=5)
     often = []
     for slot in range(3):
-        for scale in (1.0, 3.0):
+        for misfit in (1.0, 9.0):
             window = replace(core.window, newest=jnp.asarray(slot))
-            outliers = replace(core.outliers, slice_scale=jnp.full(3, scale))
-            often.append(bool(moves_likely(outliers, window)))
+            outliers = replace(core.outliers, slice_scale=jnp.full(3, 0.1).at[slot].set(0.1 * misfit))
+            often.append(bool(moves_likely(config, outliers, window)))
     assert often == [True, True, False, True, False, True]
+
+
+@CASES
+def test_large_windows_are_added_up_slice_by_slice(shape, size, length, monkeypatch):
+    _, core, square, omega, _ = setting(shape, size, length)
+    expected = contaminated.noise_statistics(core.outliers, core.window, omega, square)
+    monkeypatch.setattr(state, "SMALL_WINDOW", 0)
+    found = contaminated.noise_statistics(core.outliers, core.window, omega, square)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)

@@ -28,6 +28,9 @@ def setting(shape, size, length, filled=None, observed=0.9):
         noise_rate=jnp.full_like(core.outliers.noise_rate, core.outliers.pool_rate),
     )
     core = replace(core, outliers=outliers)
+    if length > 2:  # a slice of which nothing was observed
+        values, mask = core.window.values.at[1].set(0), core.window.mask.at[1].set(False)
+        core = replace(core, window=replace(core.window, values=values, mask=mask))
     gaps = separable.holes(core.window, core.window.mask.size)
     return config, core, gaps, core.window.slice_weights(config.forgetting)
 
@@ -40,7 +43,7 @@ def test_a_sweep_is_the_sweep_over_all_entries(shape, size, length, short):
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
     expected, _ = dense_factors.sweep(core.factors, weights, targets, omega, 0.6)
     found, failed = separable.sweep(
-        core.factors, core.window.values, separable.weights(core.outliers, omega), omega, gaps, 0.6
+        core.factors, core.window.values, separable.weights(core.outliers, core.window, omega), omega, gaps, 0.6
     )
     assert failed == 0
     for one, other in zip(dense.means_of(found), dense.means_of(expected), strict=True):
@@ -102,3 +105,11 @@ def test_only_models_whose_weights_fall_apart_take_the_way():
         state = ut.init(ut.make_config("fixed", max_rank=2, **settings), shape)
         assert (functional.holes(state) is not None) == expected
     assert functional.holes(ut.init(ut.make_config("fixed", max_rank=2, **PLAIN), (5, 5))) is None
+
+
+def test_few_holes_take_little_room():
+    """Room for none, for one in 500 entries, for one in 50."""
+    state = ut.init(ut.make_config("fixed", max_rank=2, window=4, **PLAIN), (200, 200))
+    entries = 4 * 200 * 200
+    for missing, room in ((0, 0), (1, entries // 500), (entries // 500 + 1, entries // 50), (entries // 50 + 1, None)):
+        assert functional.holes(replace(state, missing=(missing,))) == room

@@ -94,7 +94,7 @@ class Automatic(Subject):
         return self.last
 
     def snapshot(self) -> Self:
-        """The estimator is a shell around values: a copy of the shell is enough."""
+        """With a copy of the estimator, which goes on by itself."""
         other = super().snapshot()
         other.model = copy.copy(self.model)
         return other

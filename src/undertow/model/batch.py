@@ -139,7 +139,7 @@ def close_all(core: Core, window: Window, progress: Progress, present: Array, co
 
 @jax.jit
 def foretell_all(core: Core, values: Array, mask: Array, half: Array, config: Config) -> tuple[Array, Array]:
-    """`step.foretell` for all."""
+    """`looks.foretell` for all."""
     means, variances = jax.vmap(foretell, in_axes=(0, 0, 0, 0, None))(core, values, mask, half, config)
     return means, variances
 

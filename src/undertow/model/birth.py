@@ -3,7 +3,7 @@
 The newcomer's posterior is independent of the other components', so only one column per axis is fitted, and its share
 in E r² is known exactly. While it is fitted, all noise variances may shrink by one factor ψ ≤ 1: with the noise as it
 was, structure that is still taken for noise would shrink its own estimate. Whether it is let in is decided by the whole
-bound, after the outlier model has looked at the new residuals (step.py).
+bound, after the outlier model has looked at the new residuals (moves.py).
 Cost: some fifty passes over the window, no matrix larger than a column.
 """
 

@@ -153,7 +153,8 @@ def renewed(
     """
     mean, covariance, solved = solution
     old_mean, old_covariance = all_means(factors)[axis], all_covariances(factors)[axis]
-    mean = jnp.where(solved[:, None], mean + beyond * (mean - old_mean), old_mean)
+    further = jnp.where(mean == 0, 0, beyond * (mean - old_mean))  # what has no data, or is dead, is 0
+    mean = jnp.where(solved[:, None], mean + further, old_mean)
     covariance = jnp.where(solved[:, None, None], covariance, old_covariance)
     return with_axis(factors, axis, mean, covariance), (~solved).sum(dtype=jnp.int32)
 

@@ -38,7 +38,7 @@ class Report:
     outlier_probability: Array
     rank: Array
     """Scalar, as are all below."""
-    typical_noise: Array
+    usual_noise: Array
     """Noise variance."""
     iterations: Array
     evidence: Array

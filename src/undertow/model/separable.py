@@ -35,7 +35,7 @@ from undertow.model.symmetric import multiplicity, outer, pack
 
 @dataclass(frozen=True)
 class Holes:
-    """Entries of the window that were not observed, in slices that have been written."""
+    """Entries of the window that were not observed, in slices of which something was."""
 
     indices: tuple[Array, ...]
     """By axis, time first, each (K,)."""
@@ -50,7 +50,7 @@ def holes(window: Window, most: int) -> Holes:
         return Holes((none,) * window.mask.ndim, none.astype(window.values.dtype))
     length = window.values.shape[0]
     written = (window.ages() < window.filled).reshape(length, *[1] * (window.mask.ndim - 1))
-    missing = written & ~window.mask
+    missing = written & ~window.mask & _seen(window).reshape(written.shape)
     indices = jnp.nonzero(missing, size=most, fill_value=0)
     real = (jnp.arange(most) < missing.sum()).astype(window.values.dtype)
     return Holes(tuple(indices), real)
@@ -146,9 +146,15 @@ def update(
 def squares(factors: Factors, window: Window, gaps: Holes) -> Array:
     """Σ E r² over the observed entries of every slice (W,)."""
     residual = jnp.where(window.mask, window.values - predict.low_rank(factors), 0)
-    return over_slice(residual**2) + variance_sums(factors, gaps)
+    return jnp.where(_seen(window), over_slice(residual**2) + variance_sums(factors, gaps), 0)
 
 
-def weights(state: Contaminated, slice_weights: Array) -> Array:
-    """v = ω τ̄ / φ (W,)."""
-    return slice_weights / (contaminated.typical_noise(state) * state.slice_scale)
+def weights(state: Contaminated, window: Window, slice_weights: Array) -> Array:
+    """v = ω τ̄ / φ (W,), 0 for slices of which nothing was observed: they are no holes."""
+    found = slice_weights / (contaminated.typical_noise(state) * state.slice_scale)
+    return jnp.where(_seen(window), found, 0)
+
+
+def _seen(window: Window) -> Array:
+    """Slices of which something was observed (W,)."""
+    return window.mask.any(axis=tuple(range(1, window.mask.ndim)))

@@ -41,7 +41,7 @@ MOVES_EVERY = 4
 """Slots between looks for deaths and births once the window is full: what a look refused, three slices more seldom
 justify. A slice that does not fit is looked at at once."""
 MISFIT = 2.0
-"""φ of a slice, as it is met, beyond which it does not fit."""
+"""Noise variance of a slice, as it is met, over the usual one, beyond which it does not fit."""
 MOST_ROUNDS = 8
 """Rounds of sweeping, deaths and births per slice."""
 
@@ -176,18 +176,19 @@ def opened(
         iterations=zero,
         most=most_sweeps(config, warm, zero),
         rounds=zero,
-        changed=(config.start == "warm") & (~warm | moves_likely(outliers, window)),
+        changed=(config.start == "warm") & (~warm | moves_likely(config, outliers, window)),
         failed=zero,
     )
     return window, start
 
 
-def moves_likely(outliers: Contaminated | GaussianGamma, window: Window) -> Array:
+def moves_likely(config: Config, outliers: Contaminated | GaussianGamma, window: Window) -> Array:
     """Whether it is time to look for deaths and births, or the newest slice asks for it."""
     if isinstance(outliers, GaussianGamma):
         return jnp.asarray(False)
-    slot = window.newest
-    return (slot % MOVES_EVERY == 0) | (outliers.slice_scale[slot] > MISFIT)
+    slot, noise = window.newest, contaminated.typical_noise(outliers)
+    usual = contaminated.usual_noise(outliers, window.slice_weights(config.forgetting))
+    return (slot % MOVES_EVERY == 0) | (outliers.slice_scale[slot] * noise > MISFIT * usual)
 
 
 def most_sweeps(config: Config, warm: Array, iterations: Array) -> Array:
@@ -299,7 +300,7 @@ def swept_nearly_full(config: Config, window: Window, progress: Progress, gaps: 
     before = progress.outliers
     assert isinstance(before, Contaminated)
     slice_weights = window.slice_weights(config.forgetting)
-    weights = separable.weights(before, slice_weights)
+    weights = separable.weights(before, window, slice_weights)
     further = beyond(config, progress)
     factors, failed = separable.sweep(progress.factors, window.values, weights, slice_weights, gaps, further)
     factors = rank.update_precision(factors, slice_weights, config.precision_prior)

@@ -325,7 +325,7 @@ def update_rate(config: Config, state: Contaminated, window: Window, slice_weigh
     prior_a, prior_b = past.rate_prior(state.past, *rate_prior(config))
     flagged = slice_weights @ over_slice(state.probability)
     observed = slice_weights @ over_slice(window.mask.astype(flagged.dtype))
-    return replace(state, rate_a=prior_a + flagged, rate_b=prior_b + observed - flagged)
+    return replace(state, rate_a=prior_a + flagged, rate_b=prior_b + jnp.maximum(observed - flagged, 0))
 
 
 def update_ratio(
