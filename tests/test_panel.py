@@ -119,7 +119,7 @@ def test_an_outlier_that_all_miss_does_not_count():
     errors[:, 3, 4] = 1e6, 0.2  # this one was no outlier: the other foretold it
     missed = judged(as_slice(x), errors)
     assert missed.speaker is missed.members[1]
-    limited = (0.1**2 * (x.size - 1) + panel.LIMIT**2) / x.size
+    limited = (0.1**2 * (x.size - 1) + (panel.MOST * panel.LIMIT) ** 2) / x.size
     assert missed.members[0].score == pytest.approx(np.log(limited))
 
 
@@ -163,7 +163,26 @@ def test_outliers_are_told_by_a_robust_model_that_is_nearly_as_good():
     assert near.speaker.state.config is CONFIGS[plain]
     assert panel._judge_of_outliers(near).state.config is CONFIGS[robust]
     scores[robust] = -2.0 + 1.1 * panel.NEARLY
-    assert panel._judge_of_outliers(at_work(scores)).state.config is CONFIGS[plain]
+    assert panel._judge_of_outliers(with_share(at_work(scores), 1.1 * panel.CALM)).state.config is CONFIGS[plain]
+
+
+def test_outliers_are_told_by_a_robust_model_that_calls_few_entries_outliers():
+    plain, robust = CONFIGS.index(loose()), 0
+    scores = [None] * len(CONFIGS)
+    scores[plain], scores[robust] = -2.0, 5.0
+    calm = with_share(at_work(scores), 0.9 * panel.CALM)
+    assert calm.speaker.state.config is CONFIGS[plain]
+    assert panel._judge_of_outliers(calm).state.config is CONFIGS[robust]
+
+
+def with_share(before, share):
+    """The panel with every member expecting this share of outliers."""
+
+    def expecting(state):
+        outliers = replace(state.core.outliers, rate_a=np.float32(share), rate_b=np.float32(1 - share))
+        return replace(state, core=replace(state.core, outliers=outliers))
+
+    return replace(before, members=tuple(replace(one, state=expecting(one.state)) for one in before.members))
 
 
 def loose():
@@ -189,7 +208,7 @@ def test_the_opening_ends_with_the_best_and_a_robust_one_that_is_nearly_as_good(
 
 def test_a_robust_one_far_behind_gets_no_seat():
     scores = [-1.0 if config.robust else -3.0 - 0.01 * place for place, config in enumerate(CONFIGS)]
-    after = panel._seated(at_work(scores, judged=panel.OPENING))
+    after = panel._seated(with_share(at_work(scores, judged=panel.OPENING), 2 * panel.CALM))
     assert [member.score for member in after.members] == sorted(scores)[:2]
     assert not any(member.state.config.robust for member in after.members)
 

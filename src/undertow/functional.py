@@ -26,7 +26,7 @@ from undertow.model.level import PACES
 from undertow.model.looks import at as run_at
 from undertow.model.looks import foretell as run_foretell
 from undertow.model.looks import project, smooth
-from undertow.model.state import Core
+from undertow.model.state import Contaminated, Core
 from undertow.model.step import advance, init_core
 from undertow.placing import Piece, room_for
 from undertow.result import Estimate, StepResult
@@ -257,6 +257,13 @@ def living(state: State) -> NDArray[np.bool_]:
     """Which of the `max_rank` components count."""
     with scope(state.config):
         return np.asarray(rank.living(state.core.factors, state.config.start))
+
+
+def outlier_share(state: State) -> float:
+    """The share of outliers that the model expects; of the default outlier model."""
+    outliers = state.core.outliers
+    assert isinstance(outliers, Contaminated)
+    return float(outliers.rate_a / (outliers.rate_a + outliers.rate_b))
 
 
 def scope(config: Config) -> Any:

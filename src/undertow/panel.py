@@ -4,10 +4,12 @@ No fixed settings are best everywhere: a level of its own for every entry is the
 others. So before a slice is learned, every model foretells each half of it from the other half; the errors are squared,
 averaged, and the log of that averaged over time. The model with the least average gives the answer, all go on learning.
 
-- An error counts no more than `LIMIT` times the entry's own typical size, and an entry that all models miss by more
-  than that says nothing about which is better: outliers are nobody's fault. (Trimming a fixed share instead judges the
-  typical entry only; each model's own likelihood flatters small variances.)
-- Outliers are told by a robust model wherever one foretells nearly as well as the best.
+- An entry that all models miss by more than `LIMIT` times its own typical size says nothing about which is better:
+  outliers are nobody's fault. Where one of them comes closer, the errors of the others count up to `MOST` times that,
+  so that a model gone astray is found out. (Trimming a fixed share instead judges the typical entry only; each model's
+  own likelihood flatters small variances.)
+- Outliers are told by a robust model wherever one foretells nearly as well as the best, or calls few entries outliers:
+  who walks through a picture is foretold well by a model that has learned to follow, and is an outlier all the same.
 - After the opening only two stay: the best, and such a robust one if the best is not robust, else the second best.
   Every now and then one that left gets a new start beside them, and stays if it has become better.
 """
@@ -43,10 +45,13 @@ VARIANTS: tuple[dict[str, Any], ...] = (
 MEMORY = 0.9
 """What a slice back counts in a model's score."""
 LIMIT = 3.0
+MOST = 10.0
 TYPICAL_STEP = 0.1
 """How fast an entry's typical size follows, per observation."""
 NEARLY = 0.3
 """Difference in score up to which a robust model may tell the outliers."""
+CALM = 0.1
+"""Share of outliers up to which it may in any case."""
 OPENING = 20
 """Judged slices until only two are left."""
 HALF_TIME, HALF = 10, 4
@@ -176,7 +181,7 @@ def _judged(panel: Panel, piece: Piece, foretold: list[Foretold | None]) -> Pane
     general = float(np.nanmedian(panel.typical))
     limit = LIMIT * np.fmax(typical / general, 1)
     errors = [
-        np.minimum(np.abs(_in_data_units(one, member.state)[piece.mask] / general - truth / general), limit)
+        np.minimum(np.abs(_in_data_units(one, member.state)[piece.mask] / general - truth / general), MOST * limit)
         for one, member, counts in zip(foretold, panel.members, ready, strict=True)
         if counts and one is not None
     ]
@@ -210,11 +215,13 @@ def _experienced(panel: Panel, member: Member) -> bool:
 
 
 def _judge_of_outliers(panel: Panel) -> Member:
-    """The speaker, or if it is not robust, the best robust member that foretells nearly as well."""
+    """The speaker, or if it is not robust, the best robust member that foretells nearly as well or is calm."""
     speaker = panel.speaker
-    robust = [one for one in panel.members if one.state.config.robust and one.judged]
-    near = [one for one in robust if one.score < speaker.score + NEARLY]
-    return speaker if speaker.state.config.robust or not near else min(near, key=_standing)
+    if speaker.state.config.robust:
+        return speaker
+    robust = sorted((one for one in panel.members if one.state.config.robust and one.judged), key=_standing)
+    sound = (one for one in robust if one.score < speaker.score + NEARLY or functional.outlier_share(one.state) < CALM)
+    return next(sound, speaker)
 
 
 def _best_two(panel: Panel) -> Panel:

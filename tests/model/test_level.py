@@ -11,7 +11,8 @@ import pytest
 from undertow.model import level as levels
 from undertow.model.outliers import contaminated
 from undertow.model.state import Window
-from undertow.model.step import smoothed_level, write
+from undertow.model.step import write
+from undertow.model.sweeps import smoothed_level
 
 pytestmark = pytest.mark.usefixtures("double")
 SHAPE, LENGTH = (3, 2), 5
@@ -202,6 +203,16 @@ def test_one_outlier_changes_no_pace(trusted):
     assert (hit[10:] < 0.05).all()
     assert np.median(hit[10:] / plain[10:]) < 3
     assert np.abs(np.asarray(level.bank.mean)[0, 10:]).max() < 5  # a slow filter is not carried away either
+
+
+def test_flagged_entries_in_a_row_do_not_speak_for_a_faster_level():
+    """A fifth of all observations far off and always by as much: whoever follows one of them foretells the next."""
+    values = wanderers_and_jitterers(slices=200)[:, 10:]
+    off = np.random.default_rng(3).random(values.shape) < 0.2
+    values[off] += 3000
+    walk, level = paces_found(values, trust=np.where(off, 1 / 1000, 1.0))
+    assert (walk < 0.05).all()
+    assert (level.bank.noise_sum < 20 * level.bank.noise_count).all()
 
 
 def test_an_entry_never_seen_keeps_its_first_walk():

@@ -11,7 +11,8 @@ from bounds import bound
 from undertow.model import predict, rank
 from undertow.model.birth import Birth, born, leading_directions
 from undertow.model.outliers import contaminated
-from undertow.model.step import Progress, moves
+from undertow.model.step import crowded, moves, thinned
+from undertow.model.sweeps import Progress
 
 pytestmark = pytest.mark.usefixtures("double")
 CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
@@ -100,6 +101,7 @@ def progress(core):
         most=zero,
         rounds=zero,
         changed=jnp.asarray(False),
+        thinning=jnp.asarray(True),
         failed=zero,
     )
 
@@ -159,3 +161,87 @@ def test_leading_directions_of_a_rank_one_tensor():
     tensor = np.einsum("t,i,j,k->tijk", *vectors)
     for found, vector in zip(leading_directions(jnp.asarray(tensor)), vectors, strict=True):
         assert abs(found @ vector) == pytest.approx(np.linalg.norm(vector), rel=1e-9)
+
+
+def two_terms(columns):
+    """A state with these components (lists of columns: time, then modes), on data with two terms of random columns."""
+    rng = np.random.default_rng(5)
+    truth = [rng.normal(size=(rows, 2)) for rows in (6, 9, 8)]
+    config, core = dense.random_core((9, 8), 4, 6, "default", seed=4, observed=0.9)
+    signal = np.einsum("tr,ir,jr->tij", *truth)
+    mask = np.asarray(core.window.mask)
+    values = np.where(mask, signal + 0.05 * rng.normal(size=signal.shape), 0)
+    time, *modes = (np.stack(axis, axis=1) for axis in zip(*columns(*truth), strict=True))
+    alive = jnp.arange(4) < time.shape[1]
+
+    def padded(mean):
+        return jnp.asarray(np.pad(mean, [(0, 0), (0, 4 - mean.shape[1])]))
+
+    def certain(rows):
+        return jnp.broadcast_to(jnp.diag(1e-4 * alive), (rows, 4, 4))
+
+    factors = replace(
+        core.factors,
+        means=tuple(padded(mode) for mode in modes),
+        covariances=tuple(certain(mode.shape[0]) for mode in modes),
+        row_means=padded(time),
+        row_covariances=certain(6),
+        alive=alive,
+    )
+    outliers = replace(core.outliers, probability=jnp.zeros_like(core.outliers.probability))
+    window = replace(core.window, values=jnp.asarray(values))
+    core = replace(core, window=window, factors=factors, outliers=outliers)
+    start = progress(core)
+    residual = window.values - predict.low_rank(factors)
+    return config, core, replace(start, residual=residual, variance=predict.variance(factors)), signal
+
+
+def entangled(time, left, right):
+    """The same two terms by four: sums and differences in time, so that none of them can go alone."""
+    plus, minus = time.sum(axis=1), time[:, 0] - time[:, 1]
+    return [(plus / 2, left[:, r], right[:, r]) for r in (0, 1)] + [
+        (sign * minus / 2, left[:, r], right[:, r]) for r, sign in ((0, 1), (1, -1))
+    ]
+
+
+def test_entangled_components_make_room():
+    config, core, start, signal = two_terms(entangled)
+    np.testing.assert_allclose(predict.low_rank(start.factors), signal, rtol=1e-9)
+    assert bool(crowded(start))
+    after = thinned(config, core.window, start)
+    assert int(after.factors.alive.sum()) < 4
+    assert int(moves(config, core.window, after).factors.alive.sum()) == 2  # what has shrunk away meanwhile dies
+    found = predict.low_rank(after.factors)
+    assert np.linalg.norm(found - signal) < 0.1 * np.linalg.norm(signal)
+    np.testing.assert_allclose(after.residual, core.window.values - found, atol=1e-12)
+    assert not bool(after.thinning)
+
+
+def test_components_that_are_needed_stay():
+    config, core, start, _ = two_terms(
+        lambda time, left, right: [(time[:, r], left[:, r], right[:, r]) for r in (0, 1)]
+    )
+    assert not bool(crowded(start))
+    after = thinned(config, core.window, start)  # asked all the same
+    np.testing.assert_array_equal(after.factors.alive, start.factors.alive)
+    np.testing.assert_array_equal(after.residual, start.residual)
+
+
+def test_likeness_is_the_product_of_the_largest_cosines():
+    _, core = dense.random_core((5, 4), 4, 6, "default", seed=2)
+    factors = core.factors
+    alive = np.flatnonzero(factors.alive)
+    assert 2 < len(alive) < 4  # some are dead, and each has a choice
+    expected = np.zeros(4)
+    for r in alive:
+        expected[r] = np.prod(
+            [
+                max(
+                    abs(mean[:, r] @ mean[:, s]) / np.linalg.norm(mean[:, r]) / np.linalg.norm(mean[:, s])
+                    for s in alive
+                    if s != r
+                )
+                for mean in dense.means_of(factors)
+            ]
+        )
+    np.testing.assert_allclose(rank.entanglement(factors), expected, rtol=1e-9)

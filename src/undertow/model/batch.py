@@ -2,9 +2,10 @@
 
 `vmap(advance)` would sweep every member until the slowest has settled, try to quench the noise of all because of one,
 and select over whole states at every turn. Here the loops are run by the host instead: every member wants a sweep, a
-move, a quench or nothing more; those that want the same are gathered into a smaller batch, worked on and put back.
-Each gets exactly what `advance` would have given it. One small transfer per batch, the next wants, is all that the host
-sees. Batches have a few fixed sizes, so that little is compiled; places that are left over in one are computed in vain.
+move, to be thinned, a quench or nothing more; those that want the same are gathered into a smaller batch, worked on and
+put back. Each gets exactly what `advance` would have given it. One small transfer per batch, the next wants, is all
+that the host sees. Batches have a few fixed sizes, so that little is compiled; places that are left over in one are
+computed in vain.
 
 `python -m benchmarks.fleet` measures it.
 """
@@ -23,17 +24,18 @@ from undertow.model.config import Config
 from undertow.model.looks import Report, foretell
 from undertow.model.state import Core, Window
 from undertow.model.step import (
-    Progress,
     closed,
+    crowded,
     due,
     init_core,
     moves,
     opened,
     quenched,
     sweeping,
-    swept,
+    thinned,
     too_wide,
 )
+from undertow.model.sweeps import Progress, swept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 Tree = TypeVar("Tree")
 
-WORK: tuple[Callable[[Config, Window, Progress], Progress], ...] = (swept, moves, quenched)
+WORK: tuple[Callable[[Config, Window, Progress], Progress], ...] = (swept, moves, thinned, quenched)
 """What a member can want, in order of number, from 1 on; 0 is nothing more."""
 SHRINK = 8
 """Each size of batch over the next smaller one."""
@@ -76,6 +78,7 @@ def advance_all(
             work(1)
         work(2)
     work(3)
+    work(4)
     result: tuple[Core, Report] = close_all(core, window, progress, present, config)
     return result
 
@@ -98,7 +101,7 @@ def batches(places: NDArray[np.intp], members: int) -> Iterator[tuple[NDArray[np
 
 def wanted(config: Config, window: Window, progress: Progress) -> Array:
     """What a member wants next, as a number."""
-    last = jnp.where(too_wide(config, window, progress), 3, 0)
+    last = jnp.where(crowded(progress), 3, jnp.where(too_wide(config, window, progress), 4, 0))
     return jnp.where(sweeping(progress), 1, jnp.where(due(config, progress), 2, last)).astype(jnp.int8)
 
 

@@ -156,14 +156,16 @@ def finish(level: Level, mask: Array, trust: Array, target: Array, noise: Array)
     square = surprise**2 / (own_noise * spread)
     bounded = jnp.minimum(square, MOST_SURPRISE)
     score = -(jnp.log(own_noise * spread) + bounded) / 2
-    score = BANK_MEMORY * bank.score + jnp.where(judged, score, 0)
+    # Flagged ones count little here: a few in a row would speak for a level that follows them.
+    heeded = jnp.where(judged, jnp.sqrt(jnp.minimum(trust, 1)), 0)
+    score = BANK_MEMORY * bank.score + heeded * score
     heard = jnp.where(square > bounded, jnp.sqrt(bounded / jnp.maximum(square, MOST_SURPRISE)), 1)
     gain = jnp.where(mask, predicted / spread * jnp.where(known, heard, 1), 0)
     bank = Bank(
         mean=bank.mean + gain * surprise,
         variance=jnp.minimum(predicted * (1 - gain), UNKNOWN),
-        noise_sum=BANK_MEMORY * bank.noise_sum + jnp.where(judged, bounded * own_noise, 0),
-        noise_count=BANK_MEMORY * bank.noise_count + judged[0],
+        noise_sum=BANK_MEMORY * bank.noise_sum + heeded * bounded * own_noise,
+        noise_count=BANK_MEMORY * bank.noise_count + heeded[0],
         score=score,
     )
     chosen = jax.nn.softmax(score - jnp.log(paces), axis=0)

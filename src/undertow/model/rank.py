@@ -25,6 +25,10 @@ NEGLIGIBLE = 1e-3
 """Where nothing dies by evidence (`start="svd"`), a component below this share of the largest's size does not count."""
 
 
+ENTANGLED = 0.3
+"""Likeness to others, over all axes, from which it is tried to do without a component."""
+
+
 def axis_shares(factors: Factors, row_share: Array) -> list[Array]:
     """p_i of every row, by axis: how much its prior counts in the objective."""
     return [row_share, *(jnp.ones(mean.shape[0], mean.dtype) for mean in factors.means)]
@@ -133,6 +137,22 @@ def death(
         return smaller, carry[1] + share, jnp.maximum(carry[2] - spread, 0)
 
     return *only_if(dies, died, (factors, residual, variance)), dies
+
+
+def entanglement(factors: Factors) -> Array:
+    """How much each component looks like others (R,): the product over axes of the largest |cosine| to any other.
+
+    Two that are alike on every axis are one, and soon one dies. But four can stand for two, each sharing one axis with
+    each of the others: what is found when components are born one by one from too few slices. None of them can go
+    unless the others move.
+    """
+    pairs = factors.alive[:, None] & factors.alive & ~jnp.eye(factors.alive.shape[0], dtype=bool)
+    alike = jnp.ones(factors.alive.shape, factors.row_means.dtype)
+    for mean in all_means(factors):
+        length = jnp.sqrt((mean**2).sum(axis=0))
+        unit = mean / jnp.where(length > 0, length, 1)
+        alike *= jnp.where(pairs, jnp.abs(unit.T @ unit), 0).max(axis=1)
+    return alike
 
 
 def choose(condition: Array, yes: Tree, no: Tree) -> Tree:

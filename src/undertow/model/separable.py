@@ -6,7 +6,7 @@ Without holes every sum over entries falls apart into sums over the rows of each
 
 so that Gram matrices and the sums of Var x cost nothing to speak of. The few entries that are missing are gathered and
 subtracted. What is left of a sweep is three products of the window with R columns, instead of some R(R+1)/2 · 4. It is
-the same sweep as in `step.swept`, to rounding.
+the same sweep as in `sweeps.swept`, to rounding.
 """
 
 from __future__ import annotations

@@ -6,14 +6,12 @@ unknowns until the newest slice stands still, let superfluous components die and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
-from jax.tree_util import register_dataclass
 
 from undertow.model import layout, past, predict, rank, separable
 from undertow.model import level as levels
@@ -21,62 +19,25 @@ from undertow.model.config import Config
 from undertow.model.factors import with_row
 from undertow.model.leaving import leave
 from undertow.model.looks import OUTLIER_MODELS, Report, only_row, tell, usable, usual_noise
-from undertow.model.moves import deaths_and_births
-from undertow.model.noise import noise_floor
+from undertow.model.moves import deaths_and_births, repeat
 from undertow.model.outliers import contaminated, gaussian_gamma
 from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Places, Window
 from undertow.model.svd_start import svd_start
+from undertow.model.sweeps import Progress, bound, swept, swept_nearly_full
 from undertow.model.trouble import Trouble
 
-COOLING = 0.05
-"""Noise variance that falls by more than this share per sweep is still being found."""
 PATIENCE = 6
 """Sweeps per round once the window is full and nothing has changed: what still moves then moves slowly, and goes on
 with the next slice. Births need not wait for it."""
-SLOW = 2
-"""What still moves after so many sweeps settles slowly: from then on rows go beyond their optimum (factors.py)."""
-BEYOND = 0.6
-"""By this share of the way."""
 MOVES_EVERY = 4
 """Slots between looks for deaths and births once the window is full: what a look refused, three slices more seldom
 justify. A slice that does not fit is looked at at once."""
 MISFIT = 2.0
 """Noise variance of a slice, as it is met, over the usual one, beyond which it does not fit."""
+THINNING_SWEEPS = 12
+"""Sweeps that entangled components have to take the place of one of them."""
 MOST_ROUNDS = 8
 """Rounds of sweeping, deaths and births per slice."""
-
-
-@register_dataclass
-@dataclass(frozen=True)
-class Progress:
-    """What the sweeps of one step hand on to each other."""
-
-    factors: Factors
-    outliers: Contaminated | GaussianGamma
-    level: Level | None
-    residual: Array
-    """y − m̄ − x̄ of the window (W, I_1, …, I_N)."""
-    variance: Array
-    """Var x + Var m of the window."""
-    newest: layout.Portrait
-    """m̄ + x̄ of the newest slice after the last sweep (I_1, …, I_N), or what it is made of."""
-    surprised: Array
-    """Whether the slice, as it was met, did not fit."""
-    too_large: Array
-    """Whether some of its entries are too large to compute with."""
-    warm: Array
-    """Whether patience is short: the window is full and the slice fits."""
-    moving: Array
-    """Whether another sweep is needed."""
-    iterations: Array
-    most: Array
-    """How many sweeps there will have been at the end of this round, at most."""
-    rounds: Array
-    """How often components were born or died."""
-    changed: Array
-    """Whether components may be born or die after these sweeps: at first, and as long as some did."""
-    failed: Array
-    """Rows that could not be solved."""
 
 
 def init_core(config: Config, shape: tuple[int, ...], entries: int | None = None) -> Core:
@@ -141,6 +102,7 @@ def advance(
         return rank.only_if(due(config, progress), lambda settled: moves(config, window, settled), progress)
 
     end = lax.while_loop(lambda progress: sweeping(progress) | due(config, progress), one_round, start)
+    end = rank.only_if(crowded(end), lambda settled: thinned(config, window, settled), end)
     cold = rank.only_if(too_wide(config, window, end), lambda settled: quenched(config, window, settled), end)
     return closed(config, core, window, cold)
 
@@ -177,6 +139,7 @@ def opened(
         most=most_sweeps(config, warm, zero),
         rounds=zero,
         changed=(config.start == "warm") & (~warm | moves_likely(config, outliers, window)),
+        thinning=thinning_due(config, window) & (level is None),
         failed=zero,
     )
     return window, start
@@ -191,16 +154,16 @@ def moves_likely(config: Config, outliers: Contaminated | GaussianGamma, window:
     return (slot % MOVES_EVERY == 0) | (outliers.slice_scale[slot] * noise > MISFIT * usual)
 
 
+def thinning_due(config: Config, window: Window) -> Array:
+    """Whether it is time to look for entangled components: often as long as the window fills, then once per turn."""
+    growing = (window.filled < config.window) & (window.newest % MOVES_EVERY == MOVES_EVERY - 1)
+    return (config.start == "warm") & (growing | (window.newest == 0))
+
+
 def most_sweeps(config: Config, warm: Array, iterations: Array) -> Array:
     """How many sweeps there will have been at the end of a round that begins now, at most."""
     most = jnp.asarray(config.max_iterations, jnp.int32)
     return jnp.where(warm, jnp.minimum(iterations + PATIENCE, most), most)
-
-
-def beyond(config: Config, progress: Progress) -> Array:
-    """How far the means of the next sweep go beyond their optimum; the paper's do not."""
-    slow = (progress.iterations >= SLOW) & (config.start == "warm")
-    return jnp.where(slow, BEYOND, 0).astype(progress.residual.dtype)
 
 
 def sweeping(progress: Progress) -> Array:
@@ -213,6 +176,28 @@ def due(config: Config, progress: Progress) -> Array:
     settled = progress.changed & ~sweeping(progress) & (progress.warm | ~progress.moving)
     # Not at the very end: a newcomer must have been swept at least once.
     return settled & (progress.rounds < MOST_ROUNDS) & (progress.iterations < config.max_iterations)
+
+
+def crowded(progress: Progress) -> Array:
+    """Whether, after the last sweep, fewer components are worth a try."""
+    return progress.thinning & (rank.entanglement(progress.factors).max() > rank.ENTANGLED)
+
+
+def thinned(config: Config, window: Window, progress: Progress) -> Progress:
+    """That try: without the one that is most like the others, again as long as the bound gains once these have had time
+    to take its place. Not beside a level, which would take part of that place and is not in the bound."""
+    if isinstance(progress.outliers, GaussianGamma) or progress.level is not None:
+        return progress
+
+    def one_less(before: Progress) -> tuple[Progress, Array]:
+        likeness = rank.entanglement(before.factors)
+        start = replace(before, factors=rank.without(before.factors, jnp.argmax(likeness)))
+        after = lax.fori_loop(0, THINNING_SWEEPS, lambda _, progress: swept(config, window, progress), start)
+        gains = (likeness.max() > rank.ENTANGLED) & (bound(config, window, after) > bound(config, window, before))
+        return rank.choose(gains, replace(after, moving=before.moving, iterations=before.iterations), before), gains
+
+    fewer, _ = repeat(one_less, progress, config.max_rank)
+    return replace(fewer, thinning=jnp.asarray(False))
 
 
 def too_wide(config: Config, window: Window, progress: Progress) -> Array:
@@ -238,10 +223,6 @@ def closed(config: Config, before: Core, window: Window, end: Progress) -> tuple
     outliers = model.finish(config, end.outliers, window, slice_weights, end.residual, end.variance)
     level = judged_level(outliers, end.level, window, end.residual)
     core = Core(window, end.factors, outliers, level)
-    evidence = rank.evidence(core.factors, model.row_share(slice_weights), config.precision_prior)
-    evidence += model.evidence(config, outliers, window, slice_weights, end.residual, end.variance)
-    if core.factors.past is not None:
-        evidence += past.evidence(core.factors, core.factors.past)
     newest = end.residual[window.newest], end.variance[window.newest]
     told = tell(config, core, window.newest, *newest, usual_noise(config, core))
     unsettled = end.moving & (end.iterations >= config.max_iterations)
@@ -249,6 +230,7 @@ def closed(config: Config, before: Core, window: Window, end: Progress) -> tuple
     flags |= jnp.where(end.failed > 0, Trouble.SINGULAR.value, 0)
     flags |= jnp.where(end.surprised & core.factors.alive.any(), Trouble.CHANGED.value, 0)
     flags |= jnp.where(end.too_large, Trouble.OUT_OF_RANGE.value, 0)
+    evidence = bound(config, window, replace(end, outliers=outliers))
     report = replace(told, iterations=end.iterations, evidence=evidence, trouble=told.trouble | flags)
     return left_out(report.trouble & Trouble.NOT_FINITE.value != 0, core, before), report
 
@@ -275,69 +257,6 @@ def left_out(condition: Array, core: Core, before: Core) -> Core:
     return Core(window, factors, outliers, level)
 
 
-def swept(config: Config, window: Window, progress: Progress) -> Progress:
-    """One sweep over all unknowns."""
-    model = OUTLIER_MODELS[config.outliers]
-    slice_weights = window.slice_weights(config.forgetting)
-    row_share = model.row_share(slice_weights)
-    weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
-    targets = targets - levels.mean_of(progress.level)
-    further = beyond(config, progress)
-    factors, failed = layout.sweep(progress.factors, weights, targets, row_share, window.places, further)
-    factors = past.update_trust(rank.update_precision(factors, row_share, config.precision_prior))
-    residual = window.values - layout.low_rank(factors, window.places)
-    variance = layout.variance(factors, window.places)
-    level = smoothed_level(progress.outliers, progress.level, window, residual)
-    residual, variance = residual - levels.mean_of(level), variance + levels.variance_of(level)
-    outliers = model.update(config, progress.outliers, window, slice_weights, residual, variance)
-    newest = layout.portrait(factors, window, window.values[window.newest] - residual[window.newest])
-    progress = replace(progress, level=level, residual=residual, variance=variance)
-    return settled(config, progress, factors, outliers, newest, failed)
-
-
-def swept_nearly_full(config: Config, window: Window, progress: Progress, gaps: separable.Holes) -> Progress:
-    """The same sweep by sums that fall apart; residuals and variances of entries are left for the end."""
-    before = progress.outliers
-    assert isinstance(before, Contaminated)
-    slice_weights = window.slice_weights(config.forgetting)
-    weights = separable.weights(before, window, slice_weights)
-    further = beyond(config, progress)
-    factors, failed = separable.sweep(progress.factors, window.values, weights, slice_weights, gaps, further)
-    factors = rank.update_precision(factors, slice_weights, config.precision_prior)
-    outliers = separable.update(config, before, window, slice_weights, separable.squares(factors, window, gaps))
-    newest = predict.low_rank(only_row(factors, window.newest))[0]
-    return settled(config, progress, factors, outliers, newest, failed)
-
-
-def settled(
-    config: Config,
-    progress: Progress,
-    factors: Factors,
-    outliers: Contaminated | GaussianGamma,
-    newest: layout.Portrait,
-    failed: Array,
-) -> Progress:
-    """What a sweep has found, and whether another is needed."""
-    model = OUTLIER_MODELS[config.outliers]
-    # Moves below the rounding of the arithmetic say nothing, however small the noise.
-    dtype = progress.residual.dtype
-    resolution = 30 * float(np.finfo(dtype).eps) * layout.size_of(newest)
-    least = jnp.maximum(config.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
-    moving = layout.distance(newest, progress.newest) > least
-    # Large noise hides moves: as long as it falls, nothing has settled.
-    cooling = model.typical_noise(outliers) < (1 - COOLING) * model.typical_noise(progress.outliers)
-    moving |= cooling & (model.typical_noise(outliers) > 2 * noise_floor(dtype))
-    return replace(
-        progress,
-        factors=factors,
-        outliers=outliers,
-        newest=newest,
-        moving=moving,
-        iterations=progress.iterations + 1,
-        failed=progress.failed + failed,
-    )
-
-
 def moves(config: Config, window: Window, progress: Progress) -> Progress:
     """Deaths and births."""
     assert isinstance(progress.outliers, Contaminated)
@@ -360,17 +279,6 @@ def moves(config: Config, window: Window, progress: Progress) -> Progress:
 def expected_level(level: Level | None, window: Window) -> Level | None:
     """The level with the newest slice expected where the last one was."""
     return None if level is None else levels.arrive(level, window)
-
-
-def smoothed_level(
-    outliers: Contaminated | GaussianGamma, level: Level | None, window: Window, targets: Array
-) -> Level | None:
-    """The level of the window given y − x̄. No slice counts less for being old: the walk itself forgets."""
-    if level is None or isinstance(outliers, GaussianGamma):
-        return level
-    alike = jnp.ones(targets.shape[0], targets.dtype)
-    weights, _ = contaminated.weights_and_targets(outliers, window, alike)
-    return levels.update(level, window, weights, targets)
 
 
 def judged_level(
