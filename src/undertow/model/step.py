@@ -191,10 +191,14 @@ def thinned(config: Config, window: Window, progress: Progress) -> Progress:
 
     def one_less(before: Progress) -> tuple[Progress, Array]:
         likeness = rank.entanglement(before.factors)
-        start = replace(before, factors=rank.without(before.factors, jnp.argmax(likeness)))
-        after = lax.fori_loop(0, THINNING_SWEEPS, lambda _, progress: swept(config, window, progress), start)
+        less = rank.without(before.factors, jnp.argmax(likeness))
+        start = replace(before, factors=less, most=before.iterations + THINNING_SWEEPS)
+        after = lax.while_loop(lambda now: now.iterations < now.most, lambda now: swept(config, window, now), start)
         gains = (likeness.max() > rank.ENTANGLED) & (bound(config, window, after) > bound(config, window, before))
-        return rank.choose(gains, replace(after, moving=before.moving, iterations=before.iterations), before), gains
+        told = {
+            name: getattr(before, name) for name in ("moving", "iterations", "most")
+        }  # as if nothing had been tried
+        return rank.choose(gains, replace(after, **told), before), gains
 
     fewer, _ = repeat(one_less, progress, config.max_rank)
     return replace(fewer, thinning=jnp.asarray(False))
