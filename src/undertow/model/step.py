@@ -195,10 +195,9 @@ def thinned(config: Config, window: Window, progress: Progress) -> Progress:
         start = replace(before, factors=less, most=before.iterations + THINNING_SWEEPS)
         after = lax.while_loop(lambda now: now.iterations < now.most, lambda now: swept(config, window, now), start)
         gains = (likeness.max() > rank.ENTANGLED) & (bound(config, window, after) > bound(config, window, before))
-        told = {
-            name: getattr(before, name) for name in ("moving", "iterations", "most")
-        }  # as if nothing had been tried
-        return rank.choose(gains, replace(after, **told), before), gains
+        # As if nothing had been tried: these sweeps are not the slice's own.
+        after = replace(after, moving=before.moving, iterations=before.iterations, most=before.most)
+        return rank.choose(gains, after, before), gains
 
     fewer, _ = repeat(one_less, progress, config.max_rank)
     return replace(fewer, thinning=jnp.asarray(False))
