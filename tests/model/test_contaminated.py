@@ -11,7 +11,7 @@ import pytest
 from scipy.special import digamma, expit
 
 from undertow.model import state
-from undertow.model.outliers import contaminated
+from undertow.model.outliers import contaminated, mixture
 from undertow.model.rank import choose
 from undertow.model.step import moves_likely
 
@@ -110,7 +110,7 @@ def test_a_row_that_was_shut_out_is_reconsidered():
     assert contaminated.shut_out(stuck, core.window, omega)
     hot = contaminated.reheated(config, stuck, core.factors, core.window, omega, core.level)
     assert not contaminated.shut_out(hot, core.window, omega)
-    assert (contaminated.precision(hot) < contaminated.precision(stuck)).all()
+    assert (mixture.precision(hot) < mixture.precision(stuck)).all()
 
 
 def evidence_of(config, state, window, omega, residual, spread):
@@ -175,25 +175,23 @@ def test_the_first_scale_of_a_slice_is_by_its_median():
     _, core = dense.random_core((40, 50), 1, 1, "default", seed=4)
     rng = np.random.default_rng(4)
     state = core.outliers
-    noise = np.sqrt(np.asarray(contaminated.noise_now(state)))
+    noise = np.sqrt(np.asarray(mixture.noise_now(state)))
     mask = rng.random((1, 40, 50)) < 0.8
     square = (noise * rng.normal(size=mask.shape)) ** 2
     for scale in (0.25, 1.0, 9.0):
-        np.testing.assert_allclose(contaminated.first_scale(state, mask, scale * square), [scale], rtol=0.15)
+        np.testing.assert_allclose(mixture.first_scale(state, mask, scale * square), [scale], rtol=0.15)
     few = np.where(rng.random(mask.shape) < 0.1, 1e6, square)
-    np.testing.assert_allclose(contaminated.first_scale(state, mask, few), [1.0], rtol=0.4)
+    np.testing.assert_allclose(mixture.first_scale(state, mask, few), [1.0], rtol=0.4)
     hidden = np.where(mask, square, 1e6)
-    np.testing.assert_array_equal(
-        contaminated.first_scale(state, mask, hidden), contaminated.first_scale(state, mask, square)
-    )
+    np.testing.assert_array_equal(mixture.first_scale(state, mask, hidden), mixture.first_scale(state, mask, square))
 
 
 def test_the_first_scale_has_limits_and_needs_no_data():
     _, core = dense.random_core((40, 50), 1, 1, "default", seed=4)
     state, mask = core.outliers, np.ones((1, 40, 50), bool)
-    assert contaminated.first_scale(state, ~mask, np.ones(mask.shape)) == 1
-    assert contaminated.first_scale(state, mask, np.zeros(mask.shape)) == contaminated.SMALLEST_SCALE
-    assert contaminated.first_scale(state, mask, np.full(mask.shape, 1e9)) == state.ratio
+    assert mixture.first_scale(state, ~mask, np.ones(mask.shape)) == 1
+    assert mixture.first_scale(state, mask, np.zeros(mask.shape)) == mixture.SMALLEST_SCALE
+    assert mixture.first_scale(state, mask, np.full(mask.shape, 1e9)) == state.ratio
 
 
 @CASES

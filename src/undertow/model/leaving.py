@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from undertow.model import past, predict
 from undertow.model.config import Config
 from undertow.model.level import mean_of, variance_of
-from undertow.model.outliers import contaminated
+from undertow.model.outliers import contaminated, mixture
 from undertow.model.state import Contaminated, Core
 
 
@@ -24,8 +24,8 @@ def leave(config: Config, core: Core) -> Core:
     values = core.window.values[slot] - mean_of(core.level, slot)
     row = replace(factors, row_means=factors.row_means[slot][None], row_covariances=factors.row_covariances[slot][None])
     square = (values - predict.low_rank(row)[0]) ** 2 + predict.variance(row)[0] + variance_of(core.level, slot)
-    typical, precision = contaminated.typical_noise(outliers), contaminated.precision(outliers)
-    trust = contaminated.trust(outliers, rho, outliers.slice_scale[slot])
+    typical, precision = contaminated.typical_noise(outliers), mixture.precision(outliers)
+    trust = mixture.trust(outliers, rho, outliers.slice_scale[slot])
     weights = jnp.where(mask, precision * trust, 0)
     full = core.window.filled == length
     share = jnp.where(full, jnp.asarray(config.forgetting, values.dtype) ** length, 0)

@@ -28,7 +28,7 @@ from undertow.model.factors import (
     second_moment,
     solve_rows,
 )
-from undertow.model.outliers import contaminated
+from undertow.model.outliers import contaminated, mixture
 from undertow.model.state import Contaminated, Factors, Window, over_slice
 from undertow.model.symmetric import multiplicity, outer, pack
 
@@ -125,7 +125,7 @@ def update(
     tau = 1 / contaminated.typical_noise(state)
     prior_a, prior_b = contaminated.rate_prior(config)
     ratio = jnp.maximum(state.slice_scale.max(), config.outlier_variance)
-    prior = contaminated.SLICE_PRIOR
+    prior = mixture.SLICE_PRIOR
     scale = jnp.minimum((prior + tau * square_sums) / (prior + counts), ratio)
     total = slice_weights @ (square_sums / scale)
     floor = noise.noise_floor(square_sums.dtype)

@@ -20,7 +20,7 @@ from undertow.model.factors import with_row
 from undertow.model.leaving import leave
 from undertow.model.looks import OUTLIER_MODELS, Report, only_row, tell, usable, usual_noise
 from undertow.model.moves import deaths_and_births, repeat
-from undertow.model.outliers import contaminated, gaussian_gamma
+from undertow.model.outliers import contaminated, gaussian_gamma, mixture
 from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Places, Window
 from undertow.model.svd_start import svd_start
 from undertow.model.sweeps import Progress, bound, swept, swept_nearly_full
@@ -291,8 +291,8 @@ def judged_level(
     if level is None or isinstance(outliers, GaussianGamma):
         return level
     slot = window.newest
-    trust = contaminated.trust(outliers, outliers.probability[slot], outliers.slice_scale[slot])
-    noise = contaminated.noise_now(outliers)
+    trust = mixture.trust(outliers, outliers.probability[slot], outliers.slice_scale[slot])
+    noise = mixture.noise_now(outliers)
     return levels.finish(level, window.mask[slot], trust, residual[slot] + level.mean[slot], noise)
 
 

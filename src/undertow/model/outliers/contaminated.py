@@ -15,37 +15,36 @@ Residuals in (r = y − x̄ and Var x), weights and targets out. Each `update_�
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.nn import sigmoid
 from jax.scipy.special import digamma, gammaln, xlogy
 
 from undertow.model import layout, noise, past
 from undertow.model.config import Config
-from undertow.model.factors import single_row, with_row
+from undertow.model.factors import with_row
 from undertow.model.level import mean_of, variance_of
+from undertow.model.outliers.meeting import fit_row
+from undertow.model.outliers.mixture import (
+    CHI_SQUARE_MEDIAN,
+    SLICE_PRIOR,
+    energies,
+    outlier_probability,
+    precision,
+    sample,
+    slice_scales,
+    trust,
+)
 from undertow.model.rank import choose, either
-from undertow.model.state import Contaminated, Factors, Level, Places, Window, along_time, over_slice, over_time
+from undertow.model.state import Contaminated, Factors, Level, Window, along_time, over_slice, over_time
 
-ROW_TURNS = 8
-ROW_SETTLED = 0.01
-"""A slice is met once no probability in it moves by more than this."""
 SURPRISE = 9.0
 """φ of a slice, as it is met, beyond which something has changed: three times the usual noise."""
 NEVER = 1e-30
 """α0 of a share of outliers that is 0."""
-CHI_SQUARE_MEDIAN = 0.4549
-"""Median of the square of a standard normal variable."""
-SMALLEST_SCALE = 1e-3
 TOO_WIDE = 0.5
 """Noise variance by the median, over that in use, below which a quench is tried."""
 QUENCH_TURNS = 4
-SAMPLE = 4096
-"""Entries that a median is taken of, about."""
-SLICE_PRIOR = 30.0
-"""ν: how many observations the prior of φ_t around 1 is worth. Without it slices of ten entries fit their own noise."""
 
 
 def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None = None) -> Contaminated:
@@ -74,26 +73,6 @@ def rate_prior(config: Config) -> tuple[Array, float]:
     """Parameters of the prior Beta(α0, β0) of π. Where the model is not to be robust, nothing is an outlier."""
     flagged = jnp.where(config.robust, config.outlier_rate * config.outlier_rate_strength, NEVER)
     return flagged, (1 - config.outlier_rate) * config.outlier_rate_strength
-
-
-def precision(state: Contaminated) -> Array:
-    """τ̄_i (I_1, …, I_N)."""
-    return state.noise_shape / state.noise_rate
-
-
-def noise_now(state: Contaminated) -> Array:
-    """1/τ̄_i: the noise variance of every entry (I_1, …, I_N)."""
-    return state.noise_rate / state.noise_shape
-
-
-def trust(state: Contaminated, probability: Array, scale: Array) -> Array:
-    """(1−ρ)/φ + ρ/κ: how much of an entry's precision is left."""
-    return (1 - probability) / scale + probability / state.ratio
-
-
-def energies(state: Contaminated, mask: Array, square: Array) -> Array:
-    """τ̄ E r², 0 where nothing was observed. All sums are taken of this: one array of the window's size is enough."""
-    return jnp.where(mask, precision(state) * square, 0)
 
 
 def begin(
@@ -156,69 +135,15 @@ def meet(state: Contaminated, factors: Factors, window: Window, level: Level | N
     slot = window.newest
     newest = layout.alone(window, slot)
     newest = replace(newest, values=newest.values - mean_of(level, slot))
-    row_mean, row_covariance, probability, scale = fit_row(state, factors, newest, variance_of(level, slot))
-    factors = with_row(factors, slot, row_mean, row_covariance)
+    fit = fit_row(state, factors, newest, variance_of(level, slot))
+    factors = with_row(factors, slot, fit.row.row_means[0], fit.row.row_covariances[0])
     state = replace(
         state,
-        probability=state.probability.at[slot].set(probability),
-        slice_scale=state.slice_scale.at[slot].set(scale),
+        probability=state.probability.at[slot].set(fit.probability[0]),
+        slice_scale=state.slice_scale.at[slot].set(fit.scale[0]),
+        ratio=fit.ratio,
     )
     return state, factors
-
-
-def fit_row(
-    state: Contaminated, factors: Factors, window: Window, spread: Array | float
-) -> tuple[Array, Array, Array, Array]:
-    """Temporal row (mean, covariance), outlier probabilities and φ of a window of one slice, the factors held fixed.
-
-    Starts from an inflated noise level, as if the row were 0, and lets it settle: so neither outliers nor a changed
-    scene decide the row at once.
-    """
-    values, mask, places = window.values, window.mask, window.places
-    share = jnp.ones(1, values.dtype)
-
-    def turn(carry: Fit) -> Fit:
-        row, probability, scale = carry.row, carry.probability, carry.scale
-        weights = jnp.where(mask, precision(state) * trust(state, probability, scale), 0)
-        row, unsolved = layout.update_rows(row, weights, weights * values, share, places)
-        del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
-        square = (values - layout.low_rank(row, places)) ** 2 + layout.variance(row, places) + spread
-        scale = slice_scales(state, mask, probability, square)
-        probability = outlier_probability(state, mask, square, scale)
-        scale = slice_scales(state, mask, probability, square)
-        moved = jnp.abs(probability - carry.probability).max() > ROW_SETTLED
-        return Fit(row, probability, scale, moved, carry.turns + 1)
-
-    start = Fit(
-        single_row(factors),
-        jnp.zeros_like(values),
-        first_scale(state, mask, values**2 + spread, places),
-        jnp.asarray(True),
-        jnp.asarray(0, jnp.int32),
-    )
-    end = lax.while_loop(lambda fit: fit.moving & (fit.turns < ROW_TURNS), turn, start)
-    return end.row.row_means[0], end.row.row_covariances[0], end.probability[0], end.scale[0]
-
-
-class Fit(NamedTuple):
-    """A slice that is being met: its row, ρ and φ so far."""
-
-    row: Factors
-    probability: Array
-    scale: Array
-    moving: Array
-    turns: Array
-
-
-def first_scale(state: Contaminated, mask: Array, square: Array, places: Places | None = None) -> Array:
-    """φ (1,) of a slice of which nothing is known yet, by its median: outliers, if they are few, do not count."""
-    middle = jnp.nanmedian(sample(jnp.where(mask, precision(state) * square, jnp.nan), places)) / CHI_SQUARE_MEDIAN
-    return jnp.clip(jnp.where(mask.any(), middle, 1), SMALLEST_SCALE, state.ratio)[None]
-
-
-def sample(values: Array, places: Places | None = None) -> Array:
-    """Some of the values, evenly spread: enough for a median, few enough to be sorted in no time."""
-    return layout.sample(values, places, SAMPLE)
 
 
 def weights_and_targets(state: Contaminated, window: Window, slice_weights: Array) -> tuple[Array, Array]:
@@ -307,13 +232,6 @@ def _scaled_squares(state: Contaminated, window: Window, residual: Array, varian
     return jnp.where(window.mask, precision(state) * square / along_time(state.slice_scale, square), jnp.nan)
 
 
-def outlier_probability(state: Contaminated, mask: Array, square: Array, scale: Array) -> Array:
-    """ρ from  logit ρ = E ln π − E ln(1−π) − ½ ln(κ/φ) + ½ τ̄ (1/φ − 1/κ) E r²."""
-    prior = digamma(state.rate_a) - digamma(state.rate_b) - jnp.log(state.ratio / scale) / 2
-    logit = prior + energies(state, mask, square) * (1 / scale - 1 / state.ratio) / 2
-    return jnp.where(mask, sigmoid(logit), 0)
-
-
 def update_probability(state: Contaminated, window: Window, square: Array) -> Contaminated:
     """ρ of every entry of the window; ω does not enter, since it weighs likelihood and entropy alike."""
     scale = along_time(state.slice_scale, square)
@@ -339,13 +257,6 @@ def update_ratio(
     ratio = jnp.where(flagged > 0, energy / jnp.where(flagged > 0, flagged, 1), 0)
     least = jnp.maximum(state.slice_scale.max(), config.outlier_variance)
     return replace(state, ratio=jnp.maximum(ratio, least))
-
-
-def slice_scales(state: Contaminated, mask: Array, probability: Array, square: Array) -> Array:
-    """φ_t = (ν + Σ O (1−ρ) τ̄ E r²) / (ν + Σ O (1−ρ)), at most κ."""
-    energy = over_slice((1 - probability) * energies(state, mask, square))
-    count = over_slice(mask.astype(energy.dtype)) - over_slice(probability)
-    return jnp.minimum((SLICE_PRIOR + energy) / (SLICE_PRIOR + count), state.ratio)
 
 
 def update_slice_scale(state: Contaminated, window: Window, square: Array) -> Contaminated:
