@@ -50,7 +50,7 @@ def sensor_faults() -> dict[str, list[bool]]:
     model, found = ut.RobustCP(), defaultdict[str, list[bool]](list)
     shape = recording.values.shape[1:]
     last, when = np.full(shape, np.nan), np.full(shape, -LONG_GAP - 1)
-    wrong, broken = np.zeros(shape, bool), np.zeros(shape, bool)
+    wrong, broken = np.zeros(shape, bool), np.zeros(shape[0], bool)
     for t, (values, impossible) in enumerate(zip(recording.values, recording.impossible, strict=True)):
         flagged = model.update(values).outlier_probability > 0.5
         seen = ~np.isnan(values)
@@ -60,9 +60,9 @@ def sensor_faults() -> dict[str, list[bool]]:
             elif abs(values[entry] - last[entry]) < JUMP:
                 kind = "crossing slowly"
             else:
-                kind = "a jump of a sensor that jumped before" if broken[entry] else "the first jump of a sensor"
-                broken[entry] = True
+                kind = "a jump of a sensor with faults before" if broken[entry[0]] else "a jump of a sensor without any"
             found[kind].append(bool(flagged[entry]))
+        broken |= impossible.any(axis=1)
         wrong, last, when = np.where(seen, impossible, wrong), np.where(seen, values, last), np.where(seen, t, when)
     return found
 

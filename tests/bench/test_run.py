@@ -11,6 +11,7 @@ from undertow.bench.run import Plan, run
 from undertow.bench.subject import Subject
 from undertow.bench.tables import figures
 from undertow.experiments.reporter import Silent
+from undertow.model.step import advance
 
 
 class Counting(Silent):
@@ -64,6 +65,11 @@ def test_a_record_holds_everything_and_the_page_shows_it(record, tmp_path):
         assert words in html
     assert html.count("data:image/png;base64,") == 4  # two cases, growth, trend
     assert "https://" not in html
+
+
+@pytest.mark.usefixtures("record")
+def test_no_compiled_program_outlives_its_case():
+    assert advance._cache_size() == 0
 
 
 def test_axes_cross_at_one_base_and_grow_one_thing():

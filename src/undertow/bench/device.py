@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -32,6 +33,13 @@ def in_words(found: dict[str, Any]) -> str:
     cores = "1 core" if found["cores"] == 1 else f"{found['cores']} cores"
     host = f"{found['processor']}, {cores}"
     return host if found["platform"] == "cpu" else f"{found['kind']} ({host})"
+
+
+def let_programs_go() -> None:
+    """Forget what was compiled. A process may map only so many pieces of memory, every program takes some, and a run
+    over all cases and sizes would need more: it died near its end."""
+    jax.clear_caches()  # type: ignore[no-untyped-call]
+    gc.collect()
 
 
 def has_gpu() -> bool:

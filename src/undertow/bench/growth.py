@@ -6,6 +6,7 @@ from typing import Any
 
 from undertow.bench.axes import Axis
 from undertow.bench.case import Case
+from undertow.bench.device import let_programs_go
 from undertow.bench.slope import last_slope, slope
 from undertow.bench.stream import Stream
 from undertow.bench.subject import Subject
@@ -36,6 +37,7 @@ def _along(axis: Axis, reporter: Reporter, known: dict[str, Point], quick: bool)
         if key not in known:  # the axes cross at the base
             reporter.cell(f"growth with {axis.name} {size:g}", case.window)
             known[key] = point(case, reporter)
+            let_programs_go()
         points.append(known[key])
         reporter.done()
     seconds = [time for time, _ in points]

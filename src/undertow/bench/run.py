@@ -62,6 +62,7 @@ def run(plan: Plan, reporter: Reporter) -> Record:
                 reporter.done()
             continue
         cases.append(_case(plan, case, stream, reporter))
+        device.let_programs_go()
     return {
         "date": begun,
         "device": device.device(),
