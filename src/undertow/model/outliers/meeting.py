@@ -28,9 +28,6 @@ ROW_SETTLED = 0.01
 """A slice is met once no probability in it moves by more than this."""
 STEADY = 0.1
 """Change of ln φ below which the first fit is steady."""
-FEW = 0.1
-"""Share of a slice that outliers may make up beyond the usual one, where they are to explain what noise would. Factors
-that are still being learned leave a heavy-tailed rest: that is no slice full of outliers."""
 FEW_TURNS = 4
 """Rounds in which φ, κ and ρ find each other."""
 
@@ -97,10 +94,9 @@ def fit_row(state: Contaminated, factors: Factors, window: Window, spread: Array
     start = lax.while_loop(unsettled, steadier, start)
     noisy, few = much_noise(state, mask, start.square), few_outliers(state, mask, start.square, places)
     sharper = slice_worth(few, mask, start.square) > slice_worth(noisy, mask, start.square)
-    one = choose(sharper, few, noisy)
-    met: Fit = lax.while_loop(
-        unsettled, turn, Fit(start.row, one.probability, one.slice_scale, one.ratio, moving, zero)
-    )
+    best = choose(sharper, few, noisy)
+    fit = Fit(start.row, best.probability, best.slice_scale, best.ratio, moving, zero)
+    met: Fit = lax.while_loop(unsettled, turn, fit)
     return met
 
 
