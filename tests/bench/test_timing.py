@@ -3,10 +3,11 @@ import math
 import numpy as np
 
 from undertow.baselines import METHODS
+from undertow.bench import timing as timings
 from undertow.bench.rivals import Rival
 from undertow.bench.stream import Stream
 from undertow.bench.subject import Subject
-from undertow.bench.timing import measure, warm_up
+from undertow.bench.timing import measure, sweep_seconds, warm_up
 
 STREAM = Stream(np.ones((9, 2, 2)), np.ones((9, 2, 2)), np.ones((9, 2, 2), bool))
 
@@ -66,3 +67,35 @@ def test_a_rival_warmed_cheaply_answers_as_one_that_was_not(small):
     cheap.feed(5)
     full.feed(5)
     np.testing.assert_array_equal(cheap.low_rank(), full.low_rank())
+
+
+def test_seconds_of_a_sweep_leave_out_what_happens_once_and_slices_with_births(monkeypatch):
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self):
+            return self.now
+
+    class Sweeping(Subject):
+        """Seven seconds a slice and two for each sweep; a birth, where there is time for one, takes a thousand."""
+
+        sweeps = 30
+
+        def pinned(self, sweeps):
+            other = self.snapshot()
+            other.sweeps = sweeps
+            return other
+
+        def feed(self, t):
+            birth = t == 1 and self.sweeps > timings.FEW
+            clock.now += 7 + 2 * self.sweeps + 1000 * birth
+            return self.sweeps
+
+        def low_rank(self):
+            return None
+
+    clock = Clock()
+    monkeypatch.setattr(timings, "time", clock)
+    assert sweep_seconds(Sweeping(), first=0, slices=3, repetitions=2, limit=math.inf) == 2
+    monkeypatch.setattr(Sweeping, "pinned", lambda self, sweeps: self.snapshot())
+    assert sweep_seconds(Sweeping(), first=0, slices=3, repetitions=2, limit=math.inf) is None

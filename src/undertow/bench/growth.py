@@ -8,13 +8,9 @@ from undertow.bench.axes import Axis
 from undertow.bench.case import Case
 from undertow.bench.device import let_programs_go
 from undertow.bench.slope import last_slope, slope
-from undertow.bench.stream import Stream
-from undertow.bench.subject import Subject
-from undertow.bench.timing import measure, warm_up
+from undertow.bench.timing import FEW, measure, sweep_seconds, warm_up
 from undertow.experiments.reporter import Reporter
 
-FEW, _MANY = 3, 9
-"""Sweeps of the two kinds of steps whose difference is the time of a sweep."""
 _SLICES, _REPETITIONS = 3, 40
 _LIMIT = 3.0
 """Seconds for one kind of step: small sizes are repeated more often, since they are easily disturbed."""
@@ -35,7 +31,7 @@ def _along(axis: Axis, reporter: Reporter, known: dict[str, Point], quick: bool)
         case = axis.at(size)
         key = repr((case.make, case.shape, case.window, case.max_rank, case.observed, dict(case.settings)))
         if key not in known:  # the axes cross at the base
-            reporter.cell(f"growth with {axis.name} {size:g}", case.window)
+            reporter.cell(f"growth with {axis.name} {size:g}", case.window + 1)
             known[key] = point(case, reporter)
             let_programs_go()
         points.append(known[key])
@@ -62,22 +58,12 @@ def _along(axis: Axis, reporter: Reporter, known: dict[str, Point], quick: bool)
 
 def point(case: Case, reporter: Reporter) -> Point:
     """Seconds of a sweep and bytes of a step. Few sweeps are enough to fill the window: cost does not depend on fit."""
-    stream = case.source(case, case.window + _SLICES, None)
+    first = case.window + 1  # the first slot of every turn looks for components to be born or to die
+    stream = case.source(case, first + _SLICES, None)
     subject = case.make(case, stream).pinned(FEW)
-    warm_up(subject, case.window, reporter.tick)
-    seconds = sweep_seconds(subject, stream, case.window, _SLICES, _LIMIT)
+    warm_up(subject, first, reporter.tick)
+    seconds = sweep_seconds(subject, first, _SLICES, _REPETITIONS, _LIMIT)
     if seconds is None:  # sweeps cannot be set: the time of a step stands for them
-        step = measure(subject, stream, case.window, _SLICES, _REPETITIONS, _LIMIT)
+        step = measure(subject, stream, first, _SLICES, _REPETITIONS, _LIMIT)
         seconds = step.seconds / (step.iterations or 1)
     return seconds, subject.memory()
-
-
-def sweep_seconds(subject: Subject, stream: Stream, first: int, slices: int, limit: float) -> float | None:
-    """Steps of many sweeps less steps of few, over the difference: what happens once in a step drops out.
-
-    None where sweeps cannot be set, or cost less than the clock can tell.
-    """
-    few, many = (measure(subject.pinned(count), stream, first, slices, _REPETITIONS, limit) for count in (FEW, _MANY))
-    more = (many.iterations or 0) - (few.iterations or 0)
-    gain = many.seconds - few.seconds
-    return gain / more if more >= 1 and gain > 0 else None

@@ -11,11 +11,11 @@ from undertow.baselines import METHODS
 from undertow.bench import device, rivals
 from undertow.bench.axes import Axis
 from undertow.bench.case import Case
-from undertow.bench.growth import grow, sweep_seconds
+from undertow.bench.growth import grow
 from undertow.bench.history import Record
 from undertow.bench.reference import Product, plain_product
 from undertow.bench.stream import Stream
-from undertow.bench.timing import Timing, measure, warm_up
+from undertow.bench.timing import Timing, measure, sweep_seconds, warm_up
 from undertow.datasets.files import Folder
 from undertow.experiments.reporter import Reporter
 
@@ -83,7 +83,7 @@ def _case(plan: Plan, case: Case, stream: Stream, reporter: Reporter) -> dict[st
     timing = measure(subject, stream, case.window, plan.slices, plan.repetitions, plan.limit)
     after = plain_product(case.shape, case.window, case.max_rank)
     product = max(before, after, key=lambda one: one.flops_per_second)  # the same minimum that steps get
-    sweep = sweep_seconds(subject, stream, case.window, min(plan.slices, 3), plan.limit / 4)
+    sweep = sweep_seconds(subject, case.window, min(plan.slices, 3), plan.repetitions, plan.limit / 4)
     once = subject.flops(1)
     flops = None if once is None or timing.iterations is None else once * timing.iterations
     reporter.done()

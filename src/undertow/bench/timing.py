@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from undertow.bench.stream import Stream
-from undertow.bench.subject import Subject
+from undertow.bench.subject import Floats, Subject
+
+FEW, MANY = 3, 9
+"""Sweeps of the two kinds of steps whose difference is the time of a sweep."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +43,37 @@ def warm_up(subject: Subject, slices: int, tick: Callable[[], None] = lambda: No
 def measure(
     subject: Subject, stream: Stream, first: int, slices: int, repetitions: int, limit: float = math.inf
 ) -> Timing:
-    """Time slices `first`, `first` + 1, …, one pass after the other; the subject is left as it was.
+    """Time slices `first`, `first` + 1, …; the subject is left as it was."""
+    feeds, passes = timed(subject, first, slices, repetitions, limit)
+    sweeps = [feed.iterations for feed in feeds if feed.iterations is not None]
+    errors = [stream.error(feed.low_rank, t) for t, feed in enumerate(feeds, first) if feed.low_rank is not None]
+    error = median(errors) if errors else math.nan
+    return Timing(
+        fmean(feed.seconds for feed in feeds),
+        fmean(sweeps) if sweeps else None,
+        error if math.isfinite(error) else None,
+        len(feeds),
+        passes,
+    )
+
+
+@dataclass
+class Feed:
+    """One slice: the least seconds over repetitions, the sweeps, and what was told."""
+
+    seconds: float
+    iterations: int | None
+    low_rank: Floats | None
+
+
+def timed(subject: Subject, first: int, slices: int, repetitions: int, limit: float) -> tuple[list[Feed], int]:
+    """Each slice, and how often all of them were repeated: one pass after the other.
 
     Passes, and not repetitions in a row, so that a disturbance does not hit all repetitions of one slice. Nothing new
     is begun when `limit` seconds have passed, but one slice is always timed.
     """
     begin = time.perf_counter()
-    best: list[float] = []
-    sweeps: list[int] = []
-    errors: list[float] = []
+    feeds: list[Feed] = []
     passes = 0
     while passes < repetitions and (passes == 0 or time.perf_counter() - begin < limit):
         runner = subject.snapshot()
@@ -58,20 +83,26 @@ def measure(
                 break
             iterations = runner.feed(first + place)
             seconds = time.perf_counter() - start
-            if passes > 0 and place < len(best):
-                best[place] = min(best[place], seconds)
-            elif passes == 0:
-                best.append(seconds)
-                sweeps += [] if iterations is None else [iterations]
-                low_rank = runner.low_rank()
-                errors += [] if low_rank is None else [stream.error(low_rank, first + place)]
-        slices = min(slices, len(best))
+            if passes == 0:
+                feeds.append(Feed(seconds, iterations, runner.low_rank()))
+            else:
+                feeds[place].seconds = min(feeds[place].seconds, seconds)
+        slices = len(feeds)
         passes += 1
-    error = median(errors) if errors else math.nan
-    return Timing(
-        fmean(best),
-        fmean(sweeps) if sweeps else None,
-        error if math.isfinite(error) else None,
-        len(best),
-        passes,
-    )
+    return feeds, passes
+
+
+def sweep_seconds(subject: Subject, first: int, slices: int, repetitions: int, limit: float) -> float | None:
+    """Steps of many sweeps less steps of few, over the difference: what happens once in a step drops out.
+
+    The median over slices, so that one in which components were born or died does not count. None where sweeps cannot
+    be set, or cost less than the clock can tell.
+    """
+    few, many = (timed(subject.pinned(count), first, slices, repetitions, limit)[0] for count in (FEW, MANY))
+    gains = [
+        (long.seconds - short.seconds) / more
+        for short, long in zip(few, many, strict=False)
+        if (more := (long.iterations or 0) - (short.iterations or 0)) >= 1
+    ]
+    gain = median(gains) if gains else 0
+    return gain if gain > 0 else None

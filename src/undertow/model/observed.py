@@ -90,6 +90,12 @@ def across(products: Array, columns: Array) -> Array:
     return jnp.matmul(_kept(products), columns, precision=lax.Precision.HIGHEST)
 
 
+def down(products: Array) -> Array:
+    """Σ_e products[e], likewise."""
+    ones = jnp.ones((1, products.shape[0]), products.dtype)
+    return jnp.matmul(ones, _kept(products), precision=lax.Precision.HIGHEST)[0]
+
+
 def _kept(array: Array) -> Array:
     """The array, computed once: fused into what follows, it would be computed again and again."""
     kept: Array = lax.optimization_barrier(array)  # type: ignore[no-untyped-call]
@@ -175,11 +181,9 @@ def axis_sums(tables: list[Array], weights: Array, weighted: Array, axis: int, p
             for mode, index in enumerate(indices, start=1):
                 if mode != axis:
                     product = product * rows_of(tables[mode], index)
-            if axis == 0:
-                gram = jnp.matmul(weight, _kept(product[:, :packed]), precision=lax.Precision.HIGHEST)
-                projection = jnp.matmul(target, _kept(product[:, packed:]), precision=lax.Precision.HIGHEST)
-                return total.at[slot].add(jnp.concatenate([gram, projection]))
             product = product * jnp.where(is_gram, weight[:, None], target[:, None])
+            if axis == 0:
+                return total.at[slot].add(down(product))
             return total.at[indices[axis - 1]].add(product, mode="promise_in_bounds")
 
         return work
