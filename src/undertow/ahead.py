@@ -16,6 +16,7 @@ from undertow import panel as panels
 from undertow.panel import Panel
 from undertow.placing import Piece
 from undertow.result import StepResult
+from undertow.units import Given
 
 
 class Ahead:
@@ -42,21 +43,21 @@ class Ahead:
 
     def learn(self, piece: Piece) -> StepResult:
         """Learn from a slice; what it holds may be asked for as soon as this returns."""
-        before = self.panel()
         if not worth_a_thread():
-            return self._learned(before, piece)
+            return self._learned(self.panel(), piece)
+        given = panels.sent(self._panel, piece)  # while the last one is still being learned
         device = getattr(jax.config, "jax_default_device", None)
-        self._coming = _thread().submit(self._learned_on, device, before, piece)
+        self._coming = _thread().submit(self._learned_on, device, self.panel(), piece, given)
         return StepResult(Later(self._coming, "_told"), Later(self._coming, "_outliers_told"))
 
-    def _learned(self, before: Panel, piece: Piece) -> StepResult:
-        self._panel, result = panels.learn(before, piece)
+    def _learned(self, before: Panel, piece: Piece, given: Given | None = None) -> StepResult:
+        self._panel, result = panels.learn(before, piece, given)
         return result
 
-    def _learned_on(self, device: Any, before: Panel, piece: Piece) -> StepResult:
+    def _learned_on(self, device: Any, before: Panel, piece: Piece, given: Given | None) -> StepResult:
         """On the device that the caller has chosen: such choices hold for one thread only."""
         with jax.default_device(device):
-            return self._learned(before, piece)
+            return self._learned(before, piece, given)
 
 
 class Later:

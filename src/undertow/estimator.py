@@ -20,7 +20,7 @@ from undertow.placing import Piece
 from undertow.result import Estimate, StepResult
 from undertow.slices import as_slice, peek_shape
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from undertow.result import Status, StepResult
 from undertow.telling import Telling
 from undertow.units import LOG_UNIT
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)

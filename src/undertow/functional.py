@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,7 +67,7 @@ class State:
     core: Core
     """The arrays, in units of the stream."""
     missing: tuple[int, ...] = ()
-    """Entries missing in each slice of the window, oldest first."""
+    """Entries missing in each slice of the window, oldest first; counted where it matters (`weighs_alike`)."""
 
     @property
     def entries(self) -> int | None:
@@ -124,12 +125,16 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult
 
 def working(state: State) -> Config:
     """The settings that the compiled programs get: with as many components as the state has places for."""
-    return _with_places(state.config, state.core.factors.alive.shape[0])
+    device = getattr(jax.config, "jax_default_device", None)
+    return _with_places(state.config, state.core.factors.alive.shape[0], device)
 
 
 @lru_cache(maxsize=256)
-def _with_places(config: Config, places: int) -> Config:
-    return replace(config, max_rank=places)  # checked anew, which takes longer than handing a slice to the device
+def _with_places(config: Config, places: int, device: Any) -> Config:
+    """Made once: checked anew and handed over number by number, settings take longer than a slice does."""
+    with scope(config):
+        there: Config = jax.tree.map(jnp.asarray, replace(config, max_rank=places))
+    return there
 
 
 def fitted(state: State) -> State:
@@ -148,7 +153,7 @@ def fitted(state: State) -> State:
     ):
         return state
     with scope(config):
-        alive = int(state.core.factors.alive.sum())
+        alive = int(np.count_nonzero(state.core.factors.alive))
         sizes = [size for size in sizes_of(config.max_rank) if size >= alive + ROOM] or [config.max_rank]
         # Grown when full, shrunk when there is room to spare: nobody changes back and forth.
         if sizes[-1] < places or alive == places < config.max_rank:
@@ -161,11 +166,17 @@ def holes(state: State) -> int | None:
     """The most entries that may be missing for sums to fall apart over the axes; None where they do not."""
     if state.entries is not None:
         return None
-    config, entries = state.config, state.config.window * math.prod(state.shape)
-    plain = not (config.robust or config.level) and config.noise == "shared"
-    plain &= config.outliers == "contaminated" and config.memory == "window"
+    entries = state.config.window * math.prod(state.shape)
+    if entries < LARGE or not weighs_alike(state.config):
+        return None
     room = [0, *sorted(entries // share for share in HOLES)]
-    return next((most for most in room if sum(state.missing) <= most), None) if plain and entries >= LARGE else None
+    return next((most for most in room if sum(state.missing) <= most), None)
+
+
+def weighs_alike(config: Config) -> bool:
+    """Whether all observed entries of a slice have the same weight, so that sums may fall apart over the axes."""
+    plain = not (config.robust or config.level) and config.noise == "shared"
+    return plain and config.outliers == "contaminated" and config.memory == "window"
 
 
 def sizes_of(max_rank: int) -> list[int]:
@@ -183,7 +194,8 @@ def learn(state: State, given: Given, foretold: Foretold | None = None) -> tuple
     """
     state = fitted(_with_unit(_with_room(state, given.room), given.piece))
     scaling = Scaling.of(state.config, state.unit)
-    state = replace(state, missing=(*state.missing, given.absent(scaling))[-state.config.window :])
+    if weighs_alike(state.config):
+        state = replace(state, missing=(*state.missing, given.absent(scaling))[-state.config.window :])
     with scope(state.config):
         core, report = advance(
             state.core, given.values(scaling), given.mask(), working(state), holes(state), given.places()

@@ -134,12 +134,29 @@ def init(configs: tuple[Config, ...], shape: tuple[int, ...], entries: int | Non
     return Panel(configs, members, steps=0, typical=typical, changed=0, next_trial=0)
 
 
-def learn(panel: Panel, piece: Piece) -> tuple[Panel, StepResult]:
+def sent(panel: Panel, piece: Piece) -> Given | None:
+    """A slice on its way to the device, as these models want it; they may still be learning from the one before.
+
+    None where the way of a slice depends on that one: where only observed entries are kept.
+    """
+    if not isinstance(piece, Slice):
+        return None
+    given = Given(piece)
+    for state in (member.state for member in panel.members):
+        if state.unit > 0:
+            with functional.scope(state.config):
+                given.values(Scaling.of(state.config, state.unit))
+                given.mask()
+    return given
+
+
+def learn(panel: Panel, piece: Piece, given: Given | None = None) -> tuple[Panel, StepResult]:
     """Foretell, judge, learn, let the best speak. A panel of one is used up, as `functional.learn` says.
 
-    Several are copied first: whatever interrupts the learning, it finds either all as before or all as after.
+    Several are copied first: whatever interrupts the learning, it finds either all as before or all as after. `given`
+    is the slice if it was `sent` before.
     """
-    given = Given(piece, room_for(piece, panel.members[0].state.entries))
+    given = given or Given(piece, room_for(piece, panel.members[0].state.entries))
     foretold = [_foretell(panel, member, given) for member in panel.members]
     panel = _judged(panel, piece, foretold)
     speaker, judge = (panel.members.index(member) for member in (panel.speaker, _judge_of_outliers(panel)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from undertow.model.trouble import Trouble
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 _ADVICE = {
     Trouble.EMPTY: "nothing was observed in this slice: the low rank is the prior's guess, see std",
@@ -61,6 +61,8 @@ class Status:
 class Estimate:
     """One slice as Undertow sees it, in the units of the data. Arrays have the shape of the slice; where only
     observed entries are kept (docs/sparse.md), one number for each entry that was given, in the same order.
+    What `update` says about a slice that came in single precision (or as integers of up to 16 bits) is told in single
+    precision, all else in double.
 
     Everything is fetched from where it was computed when it is first asked for: a loop that asks for the results of one
     slice after it has handed over the next one keeps both machines busy.

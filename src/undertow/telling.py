@@ -17,7 +17,7 @@ from undertow.model.trouble import Trouble
 from undertow.placing import Piece
 from undertow.units import LOG_UNIT, Given, Scaling
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 SETTINGS = ("level", "robust", "noise", "scale", "forgetting", "max_rank", "window")
 """Settings that every result names."""
 
@@ -45,26 +45,33 @@ class Telling:
     indices: tuple[NDArray[np.int32], ...] | None = None
     """Where the entries lie, if not all entries of the slice are told."""
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of all arrays told: single precision where the slice came in it and was learned in it."""
+        single = self.given is not None and self.given.piece.values.dtype == self.config.dtype == "float32"
+        return np.dtype(np.float32 if single else np.float64)
+
     def low_rank(self) -> Floats:
         """In units of the data."""
-        return self.scaling.unscaled(self._centre)
+        return self._unscaled(self._centre)
 
     def std(self) -> Floats:
         """Of a new observation."""
         parts = self._fetched("low_rank_variance"), self._fetched("noise_variance")
-        return self._deviation(np.add(*parts, dtype=np.float64))
+        return self._deviation(np.add(*parts, dtype=self.dtype))
 
     def low_rank_std(self) -> Floats:
         """Of the low rank alone."""
-        return self._deviation(self._fetched("low_rank_variance").astype(np.float64))
+        return self._deviation(self._fetched("low_rank_variance").astype(self.dtype))
 
     def outliers(self) -> Floats:
         """In units of the data; what an outlier adds depends on where it stands if the scale is logarithmic."""
         inside = self._outliers[0]
-        outliers = self.scaling.unscaled(inside)
+        outliers = self._unscaled(inside)
         if self.scaling.log:
             base = self._centre if self.foretold is None else np.asarray(self.foretold.mean, np.float64)
             outliers = self.scaling.unscaled(base + inside.astype(np.float64)) - self.scaling.unscaled(base)
+            outliers = outliers.astype(self.dtype)
         too_large = self._too_large
         return outliers if too_large is None else np.where(too_large[1], too_large[0] - self.low_rank(), outliers)
 
@@ -110,6 +117,14 @@ class Telling:
     def _centre(self) -> NDArray[Any]:
         return self._fetched("low_rank")
 
+    def _unscaled(self, inside: NDArray[Any]) -> Floats:
+        """In units of the data; where the arithmetic overflowed, the largest numbers need not fit there."""
+        if Trouble.NOT_FINITE not in self.trouble():
+            return self.scaling.unscaled(inside, self.dtype)
+        with np.errstate(over="ignore"):
+            data: Floats = np.nan_to_num(self.scaling.unscaled(inside, self.dtype))
+        return data
+
     def _fetched(self, name: str) -> NDArray[Any]:
         """An array of the report; where the arithmetic overflowed, the nearest numbers."""
         array: NDArray[Any] = np.asarray(getattr(self.report, name))
@@ -121,7 +136,7 @@ class Telling:
     def _outliers(self) -> tuple[NDArray[Any], Floats]:
         """Outliers inside the model, and their probabilities."""
         if self.foretold is None or self.given is None:
-            return self._fetched("outliers"), self._fetched("outlier_probability").astype(np.float64)
+            return self._fetched("outliers"), self._fetched("outlier_probability").astype(self.dtype)
         return self._surprises()
 
     def _surprises(self) -> tuple[Floats, Floats]:
@@ -137,7 +152,7 @@ class Telling:
         square = surprise**2 / np.asarray(self.foretold.variance, np.float64)
         logit = np.log(rate / (1 - rate)) - np.log(ratio) / 2 + (1 - 1 / ratio) / 2 * square
         probability: Floats = np.where(seen, 1 / (1 + np.exp(-np.clip(logit, -700, 700))), 0)
-        return probability * (1 - 1 / ratio) * surprise, probability
+        return probability * (1 - 1 / ratio) * surprise, probability.astype(self.dtype)
 
     @cached_property
     def _too_large(self) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
@@ -150,9 +165,10 @@ class Telling:
         """Half the 95 % interval over 1.96; on the linear scale simply the root."""
         root = np.sqrt(variance)
         if not self.scaling.log:
-            return self.scaling.unscaled(root)
+            return self._unscaled(root)
         upper, lower = (self.scaling.unscaled(self._centre + side * 1.96 * root) for side in (1, -1))
-        return (upper - lower) / (2 * 1.96)
+        half: Floats = ((upper - lower) / (2 * 1.96)).astype(self.dtype)
+        return half
 
 
 def _finite(value: Any) -> float:

@@ -21,10 +21,10 @@ from undertow.model.state import Places
 from undertow.placing import Piece
 from undertow.slices import Slice
 
-SAFE_UNIT = 1e200
-"""Up to this unit nothing on the linear scale can leave float64."""
 SMALLEST_UNIT = 1e-30
 """Down to this unit single precision holds it with all digits."""
+SAFE_UNITS = {4: (SMALLEST_UNIT, 1e25), 8: (0.0, 1e200)}
+"""Between these units nothing on the linear scale can leave a floating type of so many bytes."""
 LOG_UNIT = 0.5
 """Where the logarithmic scale bends into a linear one, in units of the stream."""
 
@@ -86,14 +86,18 @@ class Scaling:
             inside = np.where(np.abs(size) > LARGEST, np.inf, np.arcsinh(size / LOG_UNIT)).astype(self.dtype)
             return inside
 
-    def unscaled(self, inside: Any) -> NDArray[np.float64]:
-        """What `scaled` did, undone; what does not fit float64 becomes its largest number."""
+    def unscaled(self, inside: Any, dtype: Any = np.float64) -> NDArray[Any]:
+        """What `scaled` did, undone; what does not fit the type becomes its largest number."""
         values = np.asarray(inside)
+        low, high = SAFE_UNITS[np.dtype(dtype).itemsize]
+        if not self.log and low <= np.min(self.unit) <= np.max(self.unit) <= high:
+            data: NDArray[Any] = np.multiply(values, self.unit, dtype=dtype, casting="same_kind")
+            return data
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.log:
-                values = LOG_UNIT * np.sinh(values, dtype=np.float64)
-            data: NDArray[np.float64] = np.multiply(values, self.unit, dtype=np.float64)
-        return np.nan_to_num(data) if self.log or np.max(self.unit) > SAFE_UNIT else data
+            size = LOG_UNIT * np.sinh(values, dtype=np.float64) if self.log else values
+            data = np.multiply(size, self.unit, dtype=np.float64).astype(dtype)
+        clipped: NDArray[Any] = np.nan_to_num(data)
+        return clipped
 
     def too_large(self, piece: Piece, limit: float = LARGEST) -> NDArray[np.bool_]:
         """Observed entries that the compiled step leaves out."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from undertow import functional, metrics
 from undertow.bench.formula import sparse_flops
@@ -36,7 +37,7 @@ class SparseStream(Stream):
     entries: tuple[Entries, ...]
     clean: tuple[Floats, ...]
 
-    def error(self, low_rank: Floats, t: int) -> float:
+    def error(self, low_rank: NDArray[Any], t: int) -> float:
         """‖low rank − truth‖ / ‖truth‖ at the entries of slice t."""
         return metrics.relative_error(low_rank, self.clean[t])
 

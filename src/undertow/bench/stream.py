@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class Stream:
     truth: Floats
     judged: NDArray[np.bool_]
 
-    def error(self, low_rank: Floats, t: int) -> float:
+    def error(self, low_rank: NDArray[Any], t: int) -> float:
         """‖low rank − truth‖ / ‖truth‖ of slice t, where it is judged."""
         return metrics.relative_error(low_rank, self.truth[t], self.judged[t])
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.scipy.linalg import solve_triangular
 
-SMALL = 16
-"""Up to this size all matrices are eliminated together on a CPU, column by column: LAPACK takes them one by one."""
-
-
-def together(size: int) -> bool:
-    """Whether matrices of this size are eliminated together. GPUs have kernels of their own for many small ones."""
-    return size <= SMALL and jax.default_backend() == "cpu"
+from undertow.model.elimination import eliminated, suits
 
 
 def pack(matrices: Array) -> Array:
@@ -43,10 +36,10 @@ def multiplicity(size: int) -> Array:
 def inverse(matrices: Array) -> tuple[Array, Array]:
     """Inverses of symmetric positive definite matrices (rows, R, R), and which could be inverted (rows,).
 
-    Small ones by Gauss–Jordan elimination, larger ones through their Cholesky factors. Diagonals should be about 1.
+    Small ones by elimination, larger ones through their Cholesky factors. Diagonals should be about 1.
     """
-    if together(matrices.shape[-1]):
-        result, pivots = _eliminated(matrices)
+    if suits(matrices.shape[-1]):
+        result, pivots = eliminated(matrices)
         result = (result + jnp.swapaxes(result, -1, -2)) / 2
         return result, (pivots > 0).all(axis=-1) & jnp.isfinite(result).all(axis=(-2, -1))
     lower = jnp.linalg.cholesky(matrices)
@@ -60,31 +53,11 @@ def log_determinant(matrices: Array) -> Array:
     """ln |det| of symmetric matrices (rows, R, R) → (rows,)."""
     scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
     scaled = matrices * scale[:, :, None] * scale[:, None, :]
-    if together(matrices.shape[-1]):
-        logarithms = jnp.log(jnp.abs(_eliminated(scaled)[1])).sum(axis=-1)
+    if suits(matrices.shape[-1]):
+        logarithms = jnp.log(jnp.abs(eliminated(scaled)[1])).sum(axis=-1)
     else:
         logarithms = jnp.linalg.slogdet(scaled)[1]
     return logarithms - 2 * jnp.log(scale).sum(axis=-1)
-
-
-def _eliminated(matrices: Array) -> tuple[Array, Array]:
-    """Inverses, and the pivots (rows, R) met on the way, whose product is the determinant."""
-    size = matrices.shape[-1]
-    places = jnp.arange(size)
-
-    def turn(step: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        work, pivots = carry  # rows come last: every operation runs over all matrices at once
-        here = places == step
-        row, column = (lax.dynamic_index_in_dim(work, step, axis, keepdims=False) for axis in (0, 1))
-        pivot = lax.dynamic_index_in_dim(row, step, 0, keepdims=False)
-        row = jnp.where(here[:, None], 1, row) / pivot
-        column = jnp.where(here[:, None], 0, column)
-        work = jnp.where(here[None, :, None], 0, work) - column[:, None] * row
-        return jnp.where(here[:, None, None], row, work), lax.dynamic_update_index_in_dim(pivots, pivot, step, 0)
-
-    work = jnp.moveaxis(matrices, 0, -1)
-    work, pivots = lax.fori_loop(0, size, turn, (work, work[0]))
-    return jnp.moveaxis(work, -1, 0), pivots.T
 
 
 def _positions(length: int) -> np.ndarray:

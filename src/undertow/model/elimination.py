@@ -1,0 +1,119 @@
+"""Gauss–Jordan elimination of many small matrices at once.
+
+On a CPU every operation runs over all of them: LAPACK takes them one by one. On a GPU one kernel holds a few in
+registers from the first pivot to the last: the vendor's routines come as a dozen kernels, each of which waits for the
+host, and take three times as long for one matrix as well as for a million.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+LARGEST_ON_CPU, LARGEST_ON_GPU = 16, 64
+"""Up to these sizes it is quicker than LAPACK, or than Cholesky factors by the vendor's routines."""
+HELD = 256
+"""Numbers that a small block of matrices has, at least: enough for all threads of a warp."""
+
+
+def suits(size: int) -> bool:
+    """Whether matrices of this size are to be eliminated here."""
+    if jax.default_backend() == "cpu":
+        return size <= LARGEST_ON_CPU
+    return size <= LARGEST_ON_GPU and kernels_work()
+
+
+def eliminated(matrices: Array) -> tuple[Array, Array]:
+    """Inverses of (rows, R, R), and the pivots (rows, R) met on the way, whose product is the determinant."""
+    return one_by_one(matrices) if jax.default_backend() == "cpu" else in_registers(matrices)
+
+
+def one_by_one(matrices: Array) -> tuple[Array, Array]:
+    """Column by column, all matrices in each operation."""
+    size = matrices.shape[-1]
+    places = jnp.arange(size)
+
+    def turn(step: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        work, pivots = carry  # rows come last: every operation runs over all matrices at once
+        here = places == step
+        row, column = (lax.dynamic_index_in_dim(work, step, axis, keepdims=False) for axis in (0, 1))
+        pivot = lax.dynamic_index_in_dim(row, step, 0, keepdims=False)
+        row = jnp.where(here[:, None], 1, row) / pivot
+        column = jnp.where(here[:, None], 0, column)
+        work = jnp.where(here[None, :, None], 0, work) - column[:, None] * row
+        return jnp.where(here[:, None, None], row, work), lax.dynamic_update_index_in_dim(pivots, pivot, step, 0)
+
+    work = jnp.moveaxis(matrices, 0, -1)
+    work, pivots = lax.fori_loop(0, size, turn, (work, work[0]))
+    return jnp.moveaxis(work, -1, 0), pivots.T
+
+
+def in_registers(matrices: Array, interpret: bool = False) -> tuple[Array, Array]:
+    """The same by a kernel, a few matrices at a time; `interpret` runs it without a GPU."""
+    from jax.experimental import pallas
+
+    count, size, _ = matrices.shape
+    padded = 1 << (size - 1).bit_length()  # kernels want powers of two
+    block = max(1, HELD // padded**2)
+    more, beyond = -count % block, padded - size
+    filled = jnp.pad(matrices, ((0, more), (0, beyond), (0, beyond)))
+    # What is added must be invertible too: 1 on the diagonal.
+    rows, places = jnp.arange(count + more)[:, None, None], jnp.arange(padded)
+    added = (places[:, None] == places) & ((rows >= count) | (places >= size))
+    filled = jnp.where(added, 1, filled)
+    square = pallas.BlockSpec((block, padded, padded), lambda number: (number, 0, 0))
+    inverses, pivots = pallas.pallas_call(
+        partial(_eliminate, size=size),
+        grid=(filled.shape[0] // block,),
+        in_specs=[square],
+        out_specs=[square, pallas.BlockSpec((block, padded), lambda number: (number, 0))],
+        out_shape=[filled, filled[:, :, 0]],
+        interpret=interpret,
+        **({} if interpret else {"compiler_params": _warps(padded)}),
+    )(filled)
+    return inverses[:count, :size, :size], pivots[:count, :size]
+
+
+def _eliminate(matrices: Any, inverses: Any, pivots: Any, *, size: int) -> None:
+    """The kernel: references to a block of matrices, of their inverses and of their pivots.
+
+    A row cannot be picked out of registers, but it can be summed out.
+    """
+    start = matrices[...]
+    down, along = (lax.broadcasted_iota(jnp.int32, start.shape, axis) for axis in (1, 2))
+    place = lax.broadcasted_iota(jnp.int32, start.shape[:2], 1)
+
+    def turn(step: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        work, pivots = carry
+        row = jnp.where(down == step, work, 0).sum(axis=1)
+        column = jnp.where(along == step, work, 0).sum(axis=2)
+        pivot = jnp.where(place == step, row, 0).sum(axis=1)[:, None]
+        row = jnp.where(place == step, 1, row) / pivot
+        column = jnp.where(place == step, 0, column)
+        work = jnp.where(along == step, 0, work) - column[:, :, None] * row[:, None, :]
+        work = jnp.where(down == step, jnp.broadcast_to(row[:, None, :], work.shape), work)
+        return work, jnp.where(place == step, pivot, pivots)
+
+    first, last = jnp.int32(0), jnp.int32(size)
+    inverses[...], pivots[...] = lax.fori_loop(first, last, turn, (start, jnp.ones_like(start[:, :, 0])))
+
+
+def _warps(padded: int) -> Any:
+    from jax.experimental.pallas import triton
+
+    return triton.CompilerParams(num_warps=1 if padded <= 16 else 4)
+
+
+@cache
+def kernels_work() -> bool:
+    """Whether this device takes kernels of our own; old ones and those of other makers need not."""
+    try:
+        jax.jit(in_registers).lower(np.zeros((2, 3, 3), np.float32)).compile()
+    except Exception:  # whatever the reason, there is another way
+        return False
+    return True
