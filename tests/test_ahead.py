@@ -5,19 +5,22 @@ import pickle
 import threading
 from concurrent.futures import Future
 
+import jax
 import numpy as np
 import pytest
 
 import undertow as ut
 from undertow import ahead, panel
 from undertow.datasets.synthetic import drifting
+from undertow.telling import Demand
 
 SETTINGS = {"max_rank": 3, "window": 4}
 
 
 @pytest.fixture
 def threaded(monkeypatch):
-    monkeypatch.setattr(ahead, "worth_a_thread", lambda: True)
+    monkeypatch.setattr(ahead, "elsewhere", lambda: True)
+    monkeypatch.setattr(ahead, "LARGE_SLICE", 0)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +31,8 @@ def slices():
 def test_the_answers_are_the_same(slices, monkeypatch):
     plain = ut.RobustCP("fixed", **SETTINGS)
     expected = [plain.update(x) for x in slices]
-    monkeypatch.setattr(ahead, "worth_a_thread", lambda: True)
+    monkeypatch.setattr(ahead, "elsewhere", lambda: True)
+    monkeypatch.setattr(ahead, "LARGE_SLICE", 0)
     model = ut.RobustCP("fixed", **SETTINGS)
     results = [model.update(x) for x in slices]
     for one, other in zip(results, expected, strict=True):
@@ -38,6 +42,23 @@ def test_the_answers_are_the_same(slices, monkeypatch):
         assert one.settings == other.settings
         assert one.indices is None
     np.testing.assert_array_equal(model.reconstruct(2), plain.reconstruct(2))
+
+
+@pytest.mark.usefixtures("threaded")
+def test_what_was_asked_of_the_last_slices_sets_out_by_itself(slices, monkeypatch):
+    sent = []
+    real = type(jax.numpy.zeros(1)).copy_to_host_async
+    monkeypatch.setattr(type(jax.numpy.zeros(1)), "copy_to_host_async", lambda self: (sent.append(self), real(self)))
+    model, counts = ut.RobustCP("fixed", **SETTINGS), []
+    for number, x in enumerate(slices):
+        result = model.update(x)
+        told = result._told.told()
+        parts = [told.report.low_rank, told.report.outlier_probability, told.report.outliers]
+        counts.append([any(one is part for one in sent) for part in parts])
+        if number < 2:
+            _ = result.low_rank, result.outlier_probability
+    ahead_of_time = [number in range(2, 2 + Demand.RECENT) for number in range(len(slices))]
+    assert counts == [[early, early, False] for early in ahead_of_time]
 
 
 @pytest.mark.usefixtures("threaded")

@@ -67,6 +67,31 @@ def test_the_same_answer_for_every_kind_of_array(make):
     np.testing.assert_array_equal(got.low_rank, expected.low_rank)
 
 
+@pytest.mark.parametrize(("kind", "told"), [("f4", "f4"), ("f2", "f4"), ("u1", "f4"), ("i4", "f8"), ("f8", "f8")])
+@pytest.mark.parametrize("settings", [{}, {"robust": False}, {"scale": "log"}])
+def test_results_come_in_the_precision_of_the_data(kind, told, settings):
+    data = np.random.default_rng(0).integers(1, 200, (4, 4, 5))
+    model, double = (ut.RobustCP("fixed", max_rank=2, window=3, **settings) for _ in range(2))
+    for x in data:
+        result, expected = model.update(x.astype(kind)), double.update(x.astype("f8"))
+        for name in ("low_rank", "std", "low_rank_std", "outliers", "outlier_probability"):
+            array = getattr(result, name)
+            assert array.dtype == told
+            array[0, 0] = 0  # whoever asked may write into it
+            np.testing.assert_allclose(array.ravel()[1:], getattr(expected, name).ravel()[1:], rtol=1e-5, atol=1e-5)
+    assert ut.RobustCP("fixed", max_rank=1, window=2, dtype="float64").update(data[0].astype("f4")).std.dtype == "f8"
+
+
+@pytest.mark.parametrize("unit", [1e-42, 1e-35, 1.0, 1e30, 1e37])
+def test_single_precision_holds_results_of_any_unit(unit):
+    model = ut.RobustCP("fixed", max_rank=2, window=3)
+    for x in np.random.default_rng(0).uniform(1, 2, (4, 4, 5)):
+        result = model.update((x * unit).astype("f4"))
+    assert result.low_rank.dtype == result.std.dtype == np.float32
+    assert np.isfinite(result.low_rank).all()
+    np.testing.assert_allclose(result.low_rank, 1.5 * unit, rtol=0.5)
+
+
 def test_labelled_arrays():
     xarray = pytest.importorskip("xarray")
     labelled = xarray.DataArray(DATA.values[0], dims=("from", "to"))

@@ -1,7 +1,8 @@
 """Learning in a thread of its own, so that the next slice can be checked and the last results fetched meanwhile.
 
 On a CPU a compiled step is handed over at once and computed beside the caller anyway. On a GPU it asks the host after
-every sweep whether to go on, so the call lasts as long as the step does: there the thread is worth its while.
+every sweep whether to go on, so the call lasts as long as the step does: there the thread is worth its while, unless
+slices are so small that changing threads takes longer than checking them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from undertow import panel as panels
 from undertow.panel import Panel
 from undertow.placing import Piece
 from undertow.result import StepResult
+from undertow.telling import Demand
 from undertow.units import Given
+
+LARGE_SLICE = 200_000
+"""Entries from which on a slice is learned in the thread."""
 
 
 class Ahead:
@@ -25,10 +30,11 @@ class Ahead:
     def __init__(self, panel: Panel) -> None:
         self._panel = panel
         self._coming: Future[StepResult] | None = None
+        self._demand = Demand()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has learned all there was to learn."""
-        return {"_panel": self.panel(), "_coming": None}
+        return {"_panel": self.panel(), "_coming": None, "_demand": Demand()}
 
     def panel(self) -> Panel:
         """As it is after the last slice. If learning from that one failed, this says so, once."""
@@ -43,7 +49,7 @@ class Ahead:
 
     def learn(self, piece: Piece) -> StepResult:
         """Learn from a slice; what it holds may be asked for as soon as this returns."""
-        if not worth_a_thread():
+        if not worth_a_thread(piece.values.size):
             return self._learned(self.panel(), piece)
         given = panels.sent(self._panel, piece)  # while the last one is still being learned
         device = getattr(jax.config, "jax_default_device", None)
@@ -52,7 +58,11 @@ class Ahead:
 
     def _learned(self, before: Panel, piece: Piece, given: Given | None = None) -> StepResult:
         self._panel, result = panels.learn(before, piece, given)
-        return result
+        if not elsewhere():
+            return result
+        told, outliers_told = result.watched(self._demand)
+        self._demand.send(told, outliers_told)
+        return StepResult(told, outliers_told)
 
     def _learned_on(self, device: Any, before: Panel, piece: Piece, given: Given | None) -> StepResult:
         """On the device that the caller has chosen: such choices hold for one thread only."""
@@ -84,9 +94,14 @@ def _itself(told: Any) -> Any:
     return told
 
 
-def worth_a_thread() -> bool:
+def elsewhere() -> bool:
     """Whether the device is not the one that prepares the slices."""
     return jax.default_backend() != "cpu"
+
+
+def worth_a_thread(entries: int) -> bool:
+    """Whether slices of so many entries are."""
+    return elsewhere() and entries >= LARGE_SLICE
 
 
 @cache

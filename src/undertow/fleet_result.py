@@ -45,17 +45,21 @@ class FleetTelling(Telling):
         return Trouble(int(np.bitwise_or.reduce(self.by_member("trouble"), initial=0)))
 
     def _fetched(self, name: str) -> Floats:
-        array = self.by_member(name).astype(np.float64)
+        array = self.by_member(name).astype(self.dtype, copy=False)
         return np.nan_to_num(array) if Trouble.NOT_FINITE in self.trouble() else array
 
-    @cached_property
-    def _outliers(self) -> tuple[Floats, Floats]:
-        outliers, probability = self._fetched("outliers"), self._fetched("outlier_probability")
+    def _inside(self) -> Floats:
+        return self._by_who_learned(self._fetched("outliers"), 0)
+
+    def _probability(self) -> Floats:
+        return self._by_who_learned(self._fetched("outlier_probability"), 1)
+
+    def _by_who_learned(self, told: Floats, part: int) -> Floats:
+        """A part of the surprises, where there are any, of those who could foretell; what was told of the others."""
         if self.foretold is None:
-            return outliers, probability
-        learned = self.could_foretell.reshape(-1, *([1] * (outliers.ndim - 1)))
-        told = self._surprises()
-        return np.where(learned, told[0], outliers), np.where(learned, told[1], probability)
+            return told
+        could = self.could_foretell.reshape(-1, *([1] * (told.ndim - 1)))
+        return np.where(could, self._surprises[part], told)
 
 
 class Statuses(Sequence[Status]):

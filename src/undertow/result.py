@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -75,6 +75,12 @@ class Estimate:
     def __init__(self, told: Any, outliers_told: Any = None) -> None:
         self._told = told
         self._outliers_told = told if outliers_told is None else outliers_told
+
+    def watched(self, demand: Any) -> tuple[Any, Any]:
+        """Where all of it and where the outliers come from, both of which tell `demand` what they are asked for."""
+        told = replace(self._told, demand=demand)
+        same = self._outliers_told is self._told
+        return told, told if same else replace(self._outliers_told, demand=demand)
 
     @cached_property
     def low_rank(self) -> Floats:

@@ -22,6 +22,28 @@ SETTINGS = ("level", "robust", "noise", "scale", "forgetting", "max_rank", "wind
 """Settings that every result names."""
 
 
+class Demand:
+    """What is asked of the results of a stream: that of the next one sets out for the host before anybody asks."""
+
+    RECENT = 3
+    """Slices for which it is remembered."""
+
+    def __init__(self) -> None:
+        self._slices = 0
+        self._last: dict[str, int] = {}
+
+    def note(self, name: str) -> None:
+        """Somebody has asked for this part of a report."""
+        self._last[name] = self._slices
+
+    def send(self, told: Telling, outliers_told: Telling) -> None:
+        """Send what was asked for lately; to be called once a slice."""
+        self._slices += 1
+        for name, last in tuple(self._last.items()):  # others may be asking meanwhile
+            if self._slices - last <= self.RECENT:
+                getattr((outliers_told if "outlier" in name else told).report, name).copy_to_host_async()
+
+
 @dataclass(frozen=True)
 class Foretold:
     """Every observed entry of a slice as the other half of it tells it, before anything is learned from it."""
@@ -44,6 +66,8 @@ class Telling:
     """What a model that is not robust tells outliers by."""
     indices: tuple[NDArray[np.int32], ...] | None = None
     """Where the entries lie, if not all entries of the slice are told."""
+    demand: Demand | None = None
+    """Who wants to know what is asked for."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -66,7 +90,7 @@ class Telling:
 
     def outliers(self) -> Floats:
         """In units of the data; what an outlier adds depends on where it stands if the scale is logarithmic."""
-        inside = self._outliers[0]
+        inside = self._inside()
         outliers = self._unscaled(inside)
         if self.scaling.log:
             base = self._centre if self.foretold is None else np.asarray(self.foretold.mean, np.float64)
@@ -77,7 +101,7 @@ class Telling:
 
     def outlier_probability(self) -> Floats:
         """Entries that were too large to compute with are outliers for certain."""
-        probability = self._outliers[1]
+        probability = self._probability()
         return probability if self._too_large is None else np.where(self._too_large[1], 1.0, probability)
 
     def rank(self) -> int:
@@ -111,11 +135,17 @@ class Telling:
     def _numbers(self) -> dict[str, Any]:
         """All numbers in one transfer."""
         names = ("rank", "usual_noise", "iterations", "evidence", "trouble")
+        self._note(*names)
         return dict(zip(names, jax.device_get([getattr(self.report, name) for name in names]), strict=True))
 
     @cached_property
     def _centre(self) -> NDArray[Any]:
         return self._fetched("low_rank")
+
+    def _note(self, *names: str) -> None:
+        if self.demand is not None:
+            for name in names:
+                self.demand.note(name)
 
     def _unscaled(self, inside: NDArray[Any]) -> Floats:
         """In units of the data; where the arithmetic overflowed, the largest numbers need not fit there."""
@@ -127,20 +157,22 @@ class Telling:
 
     def _fetched(self, name: str) -> NDArray[Any]:
         """An array of the report; where the arithmetic overflowed, the nearest numbers."""
+        self._note(name)
         array: NDArray[Any] = np.asarray(getattr(self.report, name))
         if self.given is not None:
             array = placing.as_given(array, self.given.piece)
         return np.nan_to_num(array) if Trouble.NOT_FINITE in self.trouble() else array
 
-    @cached_property
-    def _outliers(self) -> tuple[NDArray[Any], Floats]:
-        """Outliers inside the model, and their probabilities."""
-        if self.foretold is None or self.given is None:
-            return self._fetched("outliers"), self._fetched("outlier_probability").astype(self.dtype)
-        return self._surprises()
+    def _inside(self) -> NDArray[Any]:
+        """Outliers inside the model."""
+        return self._fetched("outliers") if self.foretold is None else self._surprises[0]
 
+    def _probability(self) -> Floats:
+        return self._fetched("outlier_probability").astype(self.dtype) if self.foretold is None else self._surprises[1]
+
+    @cached_property
     def _surprises(self) -> tuple[Floats, Floats]:
-        """For a model that learns from every entry alike: how far the entry lies from what the others foretold."""
+        """Both for a model that learns from every entry alike: how far the entry lies from what the others foretold."""
         assert self.foretold is not None
         assert self.given is not None
         piece: Piece = self.given.piece

@@ -14,9 +14,10 @@ noise level for all entries, is the common case. So b is found with τ integrate
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.scipy.special import digamma
 
 POOL_LARGEST = 1000.0
@@ -76,7 +77,7 @@ def better_pool(pool_shape: Array, pool_rate: Array, counts: Array, sums: Array)
         rate = pooled_rate(shape, start, counts, sums, noise_floor(sums.dtype))
         return rate, pool_evidence(shape, rate, counts, sums)
 
-    rates, scores = lax.map(candidate, shapes)
+    rates, scores = jax.vmap(candidate)(shapes)
     best = jnp.argmax(scores)
     return shapes[best], rates[best]
 
