@@ -29,6 +29,7 @@ from undertow.model.outliers.mixture import (
     CHI_SQUARE_MEDIAN,
     SLICE_PRIOR,
     energies,
+    median,
     outlier_probability,
     precision,
     sample,
@@ -207,7 +208,7 @@ def colder(
     """
     nothing, square = jnp.zeros((), residual.dtype), residual**2 + variance  # all that is asked of them
     scaled = sample(_scaled_squares(state, window, nothing, square), window.places)
-    factor = jnp.nanmedian(scaled) / CHI_SQUARE_MEDIAN
+    factor = median(scaled) / CHI_SQUARE_MEDIAN
     cold = replace(
         state,
         ratio=state.ratio / factor,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jax import Array
+import numpy as np
+from jax import Array, lax
 from jax.nn import sigmoid
 from jax.scipy.special import digamma
 
@@ -70,8 +71,21 @@ def first_scale(state: Contaminated, mask: Array, square: Array, places: Places 
 
 def median_scale(state: Contaminated, mask: Array, square: Array, places: Places | None) -> Array:
     """The same, however large."""
-    middle = jnp.nanmedian(sample(jnp.where(mask, precision(state) * square, jnp.nan), places)) / CHI_SQUARE_MEDIAN
+    middle = median(sample(jnp.where(mask, precision(state) * square, jnp.nan), places)) / CHI_SQUARE_MEDIAN
     return jnp.maximum(jnp.where(mask.any(), middle, 1), SMALLEST_SCALE)[None]
+
+
+def median(values: Array) -> Array:
+    """The median of those values, none of them negative, that are not NaN; NaN where all are.
+
+    Sorted as whole numbers, by their bits: that has the same order, and takes a fifth of the time on a CPU.
+    """
+    bits = jnp.dtype(f"int{8 * values.dtype.itemsize}")
+    missing = jnp.isnan(values)
+    ordered = lax.sort(jnp.where(missing, np.iinfo(bits).max, lax.bitcast_convert_type(values, bits)), is_stable=False)
+    count = values.size - missing.sum()
+    middle = ordered[jnp.maximum(jnp.stack([count - 1, count]) // 2, 0)]
+    return jnp.where(count > 0, lax.bitcast_convert_type(middle, values.dtype).mean(), jnp.nan)
 
 
 def sample(values: Array, places: Places | None = None) -> Array:
