@@ -369,6 +369,16 @@ def test_places_grow_when_they_are_full(monkeypatch):
     assert functional.fitted(replace(crowded, steps=11)).core.factors.alive.shape == (4,)
 
 
+def test_huge_windows_need_not_wait_for_few_places(monkeypatch):
+    monkeypatch.setattr(functional, "LARGE", 0)
+    state = ut.init(ut.make_config("fixed", max_rank=16, window=20), (6, 5))
+    for x in drifting((6, 5), 2, slices=functional.REVIEW, seed=1).values:
+        state, _ = ut.step(state, x)
+    assert functional.fitted(state).core.factors.alive.shape == (16,)
+    monkeypatch.setattr(functional, "HUGE", 20 * 30)
+    assert functional.fitted(state).core.factors.alive.shape == (4,)
+
+
 def test_results_are_fetched_when_asked_for(monkeypatch):
     """A step hands nothing back to the host by itself; an array that is not asked for stays where it is."""
     model = ut.RobustCP("fixed", max_rank=3, window=4)

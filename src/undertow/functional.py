@@ -37,6 +37,8 @@ from undertow.units import Given, Scaling, first_unit
 
 LARGE = 100_000
 """Entries of a window from which on it pays to have programs of its own for few places and for nearly full data."""
+HUGE = 5_000_000
+"""Entries from which on they pay at once: steps take seconds there, and need not wait for the rank to settle."""
 HOLES = (50, 500)
 """A window is nearly full if no more than one in so many of its entries is missing; with fewer holes a step costs less,
 with none least."""
@@ -143,14 +145,11 @@ def fitted(state: State) -> State:
     Looked at once in a while and for large slices only, since every number of places is a program of its own.
     """
     config, places = state.config, state.core.factors.alive.shape[0]
-    large = config.window * math.prod(state.shape) >= LARGE
-    if (
-        config.start != "warm"
-        or config.memory != "window"
-        or not large
-        or state.steps < 2 * config.window
-        or state.steps % REVIEW
-    ):
+    kept = config.window * (state.entries or math.prod(state.shape))
+    first = REVIEW if kept >= HUGE else 2 * config.window
+    if config.start != "warm" or config.memory != "window" or kept < LARGE:
+        return state
+    if state.steps < first or state.steps % REVIEW:
         return state
     with scope(config):
         alive = int(np.count_nonzero(state.core.factors.alive))
