@@ -13,6 +13,7 @@ import undertow as ut
 from undertow import ahead, panel
 from undertow.datasets.synthetic import drifting
 from undertow.telling import Demand
+from undertow.units import Scaling
 
 SETTINGS = {"max_rank": 3, "window": 4}
 
@@ -59,6 +60,19 @@ def test_what_was_asked_of_the_last_slices_sets_out_by_itself(slices, monkeypatc
             _ = result.low_rank, result.outlier_probability
     ahead_of_time = [number in range(2, 2 + Demand.RECENT) for number in range(len(slices))]
     assert counts == [[early, early, False] for early in ahead_of_time]
+
+
+@pytest.mark.usefixtures("threaded")
+def test_a_slice_is_made_ready_once_before_it_is_learned(slices, monkeypatch):
+    model = ut.RobustCP("fixed", **SETTINGS)
+    model.update(slices[0])
+    real, where = Scaling.scaled, []
+    monkeypatch.setattr(
+        Scaling, "scaled", lambda *given: (where.append(threading.current_thread().name), real(*given))[1]
+    )
+    for x in slices[1:]:
+        _ = model.update(x).rank
+    assert where == [threading.current_thread().name] * (len(slices) - 1)
 
 
 @pytest.mark.usefixtures("threaded")

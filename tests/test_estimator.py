@@ -82,14 +82,26 @@ def test_results_come_in_the_precision_of_the_data(kind, told, settings):
     assert ut.RobustCP("fixed", max_rank=1, window=2, dtype="float64").update(data[0].astype("f4")).std.dtype == "f8"
 
 
-@pytest.mark.parametrize("unit", [1e-42, 1e-35, 1.0, 1e30, 1e37])
-def test_single_precision_holds_results_of_any_unit(unit):
-    model = ut.RobustCP("fixed", max_rank=2, window=3)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("scale", ["linear", "log"])
+@pytest.mark.parametrize("unit", [1e-42, 1e-35, 1.0, 1e22, 1e30, 1e37])
+def test_single_precision_holds_results_of_any_unit(unit, scale):
+    model = ut.RobustCP("fixed", max_rank=2, window=3, scale=scale)
     for x in np.random.default_rng(0).uniform(1, 2, (4, 4, 5)):
         result = model.update((x * unit).astype("f4"))
-    assert result.low_rank.dtype == result.std.dtype == np.float32
-    assert np.isfinite(result.low_rank).all()
+    for array in (result.low_rank, result.std, result.low_rank_std, result.outliers):
+        assert array.dtype == np.float32
+        assert np.isfinite(array).all()
     np.testing.assert_allclose(result.low_rank, 1.5 * unit, rtol=0.5)
+
+
+def test_error_bars_on_the_logarithmic_scale_do_not_cancel_in_single_precision():
+    rng, rows = np.random.default_rng(0), np.logspace(0, 4, 8)
+    model, double = (ut.RobustCP("fixed", max_rank=2, window=4, scale="log") for _ in range(2))
+    for _ in range(6):
+        x = (np.outer(rows, rng.uniform(1, 2) * np.ones(5)) * (1 + 1e-5 * rng.normal(size=(8, 5)))).astype("f4")
+        single, exact = model.update(x), double.update(x.astype("f8"))
+    np.testing.assert_allclose(single.std, exact.std, rtol=1e-3)
 
 
 def test_labelled_arrays():

@@ -81,6 +81,16 @@ def test_same_as_single_streams_with_gaps_and_latecomers(settings, slices, monke
     assert len(ranks) > 1
 
 
+@pytest.mark.parametrize(("kind", "told"), [("f4", "f4"), ("f8", "f8")])
+def test_results_come_in_the_precision_of_the_data_and_may_be_written_to(kind, told):
+    fleet = ut.Fleet(3, SHAPE, max_rank=3, window=4)
+    for x in streams(3, 3, units=False).astype(kind):
+        for result in (fleet.update(x), fleet.update(dict(enumerate(x)))):
+            for name in ("low_rank", "std", "low_rank_std", "outliers", "outlier_probability"):
+                assert getattr(result, name).dtype == told
+                getattr(result, name)[:] = 0
+
+
 def test_the_absent_stay_as_they_are_bit_for_bit():
     x = streams(6, 4)
     fleet = ut.Fleet(6, SHAPE, **SETTINGS)

@@ -377,6 +377,8 @@ def test_huge_windows_need_not_wait_for_few_places(monkeypatch):
     assert functional.fitted(state).core.factors.alive.shape == (16,)
     monkeypatch.setattr(functional, "HUGE", 20 * 30)
     assert functional.fitted(state).core.factors.alive.shape == (4,)
+    emptier = replace(state.core.window, mask=state.core.window.mask.at[0].set(False))  # one slice less is known
+    assert functional.fitted(replace(state, core=replace(state.core, window=emptier))).core.factors.alive.shape == (16,)
 
 
 def test_results_are_fetched_when_asked_for(monkeypatch):

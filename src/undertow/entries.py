@@ -183,7 +183,7 @@ def _checked_values(values: Any) -> NDArray[np.floating[Any]]:
         raise TypeError(f"values must be real numbers, got dtype {array.dtype}: convert them to float first")
     if array.ndim != 1:
         raise ValueError(f"values must be in one row, got shape {array.shape}: use values.ravel()")
-    narrow = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    narrow = array.dtype.itemsize <= (4 if array.dtype.kind == "f" else 2)  # float32 holds every integer of two bytes
     with np.errstate(over="ignore"):
         return np.array(array, np.float32 if narrow else np.float64)
 

@@ -234,13 +234,16 @@ class Fleet:
     def _from_dict(self, x: Mapping[int, Any], mask: Any, present: Any) -> tuple[Slice, NDArray[np.bool_]]:
         if present is not None or not isinstance(mask, (Mapping, type(None))):
             raise TypeError("with x as a dictionary, mask must be one too and present is who is in it: leave it out.")
-        positions = self._positions(np.asarray(list(x)))
-        values, observed = np.zeros((len(self), *self._shape)), np.zeros((len(self), *self._shape), np.bool_)
-        for position, (member, one) in zip(positions, x.items(), strict=True):
+        positions, pieces = self._positions(np.asarray(list(x))), []
+        for member, one in x.items():
             try:
-                piece = as_slice(one, None if mask is None else mask.get(member), shape=self._shape)
+                pieces.append(as_slice(one, None if mask is None else mask.get(member), shape=self._shape))
             except (TypeError, ValueError) as error:
                 raise type(error)(f"member {member}: {error}") from None
+        wanted = len(self), *self._shape
+        values = np.zeros(wanted, np.result_type(np.float32, *(piece.values.dtype for piece in pieces)))
+        observed = np.zeros(wanted, np.bool_)
+        for position, piece in zip(positions, pieces, strict=True):
             values[position], observed[position] = piece.values, piece.mask
         here = np.zeros(len(self), np.bool_)
         here[positions] = True

@@ -52,7 +52,7 @@ class FleetTelling(Telling):
         return self._by_who_learned(self._fetched("outliers"), 0)
 
     def _probability(self) -> Floats:
-        return self._by_who_learned(self._fetched("outlier_probability"), 1)
+        return self._by_who_learned(self._fetched("outlier_probability").copy(), 1)  # it may be the device's own
 
     def _by_who_learned(self, told: Floats, part: int) -> Floats:
         """A part of the surprises, where there are any, of those who could foretell; what was told of the others."""

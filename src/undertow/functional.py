@@ -38,7 +38,7 @@ from undertow.units import Given, Scaling, first_unit
 LARGE = 100_000
 """Entries of a window from which on it pays to have programs of its own for few places and for nearly full data."""
 HUGE = 5_000_000
-"""Entries from which on they pay at once: steps take seconds there, and need not wait for the rank to settle."""
+"""Entries of a window from which on they pay after a few slices: steps take long there."""
 HOLES = (50, 500)
 """A window is nearly full if no more than one in so many of its entries is missing; with fewer holes a step costs less,
 with none least."""
@@ -145,20 +145,25 @@ def fitted(state: State) -> State:
     Looked at once in a while and for large slices only, since every number of places is a program of its own.
     """
     config, places = state.config, state.core.factors.alive.shape[0]
-    kept = config.window * (state.entries or math.prod(state.shape))
-    first = REVIEW if kept >= HUGE else 2 * config.window
-    if config.start != "warm" or config.memory != "window" or kept < LARGE:
-        return state
-    if state.steps < first or state.steps % REVIEW:
+    large = config.window * math.prod(state.shape) >= LARGE
+    if config.start != "warm" or config.memory != "window" or not large or state.steps % REVIEW:
         return state
     with scope(config):
         alive = int(np.count_nonzero(state.core.factors.alive))
+        if state.steps < 2 * config.window and not (alive > 0 and _known_enough(state)):
+            return state
         sizes = [size for size in sizes_of(config.max_rank) if size >= alive + ROOM] or [config.max_rank]
         # Grown when full, shrunk when there is room to spare: nobody changes back and forth.
         if sizes[-1] < places or alive == places < config.max_rank:
             factors = rank.resized(state.core.factors, sizes[-1])
             return replace(state, core=replace(state.core, factors=factors))
     return state
+
+
+def _known_enough(state: State) -> bool:
+    """Whether a huge window has seen some slices that were not empty."""
+    mask = state.core.window.mask
+    return mask.size >= HUGE and int(mask.reshape(mask.shape[0], -1).any(axis=1).sum()) >= REVIEW
 
 
 def holes(state: State) -> int | None:

@@ -61,11 +61,12 @@ class Status:
 class Estimate:
     """One slice as Undertow sees it, in the units of the data. Arrays have the shape of the slice; where only
     observed entries are kept (docs/sparse.md), one number for each entry that was given, in the same order.
-    What `update` says about a slice that came in single precision (or as integers of up to 16 bits) is told in single
-    precision, all else in double.
+    A slice that came in single precision, or as integers of up to 16 bits, is told in single precision; one that comes
+    out of the model's memory (`smoothed`, `at`) in double.
 
-    Everything is fetched from where it was computed when it is first asked for: a loop that asks for the results of one
-    slice after it has handed over the next one keeps both machines busy.
+    Everything is fetched from where it was computed when it is first asked for, and set out before that where the last
+    slices were asked for the same: a loop that asks for the results of one slice after it has handed over the next one
+    keeps both machines busy.
 
     Args:
         told: where all of it comes from, `telling.Telling` or its like.

@@ -1,4 +1,4 @@
-"""What a compiled step reports, told in units of the data. Nothing is fetched before it is asked for."""
+"""What a compiled step reports, told in units of the data. Nothing is waited for before it is asked for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Demand:
     def send(self, told: Telling, outliers_told: Telling) -> None:
         """Send what was asked for lately; to be called once a slice."""
         self._slices += 1
-        for name, last in tuple(self._last.items()):  # others may be asking meanwhile
+        for name, last in self._last.copy().items():  # others may be asking meanwhile
             if self._slices - last <= self.RECENT:
                 getattr((outliers_told if "outlier" in name else told).report, name).copy_to_host_async()
 
@@ -82,11 +82,11 @@ class Telling:
     def std(self) -> Floats:
         """Of a new observation."""
         parts = self._fetched("low_rank_variance"), self._fetched("noise_variance")
-        return self._deviation(np.add(*parts, dtype=self.dtype))
+        return self._deviation(np.add(*parts, dtype=np.float64))
 
     def low_rank_std(self) -> Floats:
         """Of the low rank alone."""
-        return self._deviation(self._fetched("low_rank_variance").astype(self.dtype))
+        return self._deviation(self._fetched("low_rank_variance").astype(np.float64))
 
     def outliers(self) -> Floats:
         """In units of the data; what an outlier adds depends on where it stands if the scale is logarithmic."""
@@ -95,7 +95,8 @@ class Telling:
         if self.scaling.log:
             base = self._centre if self.foretold is None else np.asarray(self.foretold.mean, np.float64)
             outliers = self.scaling.unscaled(base + inside.astype(np.float64)) - self.scaling.unscaled(base)
-            outliers = outliers.astype(self.dtype)
+            with np.errstate(over="ignore"):
+                outliers = np.nan_to_num(outliers.astype(self.dtype))
         too_large = self._too_large
         return outliers if too_large is None else np.where(too_large[1], too_large[0] - self.low_rank(), outliers)
 
@@ -199,7 +200,8 @@ class Telling:
         if not self.scaling.log:
             return self._unscaled(root)
         upper, lower = (self.scaling.unscaled(self._centre + side * 1.96 * root) for side in (1, -1))
-        half: Floats = ((upper - lower) / (2 * 1.96)).astype(self.dtype)
+        with np.errstate(over="ignore"):
+            half: Floats = np.nan_to_num(((upper - lower) / (2 * 1.96)).astype(self.dtype))
         return half
 
 

@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from undertow.model.elimination import in_registers, one_by_one
+from undertow.model import elimination
+from undertow.model.elimination import eliminated, in_registers, one_by_one
+from undertow.model.symmetric import inverse
 
 ON_CPU = jax.default_backend() == "cpu"
 
@@ -49,3 +51,32 @@ def test_a_singular_matrix_spoils_no_other(way):
     inverses, _ = way(matrices)
     assert not np.isfinite(inverses[1]).all()
     np.testing.assert_allclose(inverses[2], np.linalg.inv(matrices[2]), rtol=1e-4, atol=1e-4)
+
+
+def way_chosen(size):
+    """Which way matrices of this size go."""
+    return eliminated(jnp.eye(size)[None], lambda inverses, pivots: pivots.shape, lambda matrices: "another way")
+
+
+def test_on_a_cpu_small_ones_are_eliminated():
+    if ON_CPU:
+        assert way_chosen(16) == (1, 16)
+        assert way_chosen(17) == "another way"
+
+
+def test_a_model_on_the_cpu_of_a_machine_with_a_gpu(monkeypatch):
+    """The kernel is for the GPU; what is lowered for the CPU must not meet it."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(elimination, "kernels_work", lambda: True)
+    matrices = jnp.asarray(definite(3, 5), jnp.float32)
+    with jax.default_device(jax.devices("cpu")[0]):
+        inverses, solved = jax.jit(inverse)(matrices)
+    assert solved.all()
+    np.testing.assert_allclose(inverses, np.linalg.inv(matrices), rtol=1e-4, atol=1e-4)
+
+
+def test_where_kernels_do_not_work_there_is_another_way(monkeypatch):
+    elimination.kernels_work.cache_clear()
+    monkeypatch.setattr(elimination, "in_registers", lambda matrices: 1 / 0)
+    assert not elimination.kernels_work()
+    elimination.kernels_work.cache_clear()

@@ -83,7 +83,8 @@ def _case(plan: Plan, case: Case, stream: Stream, reporter: Reporter) -> dict[st
     timing = measure(subject, stream, case.window, plan.slices, plan.repetitions, plan.limit)
     after = plain_product(case.shape, case.window, case.max_rank)
     product = max(before, after, key=lambda one: one.flops_per_second)  # the same minimum that steps get
-    sweep = sweep_seconds(subject, case.window, min(plan.slices, 3), plan.repetitions, plan.limit / 4)
+    subject.warm(case.window)  # the first slot of every turn looks for components to be born or to die
+    sweep = sweep_seconds(subject, case.window + 1, min(plan.slices - 1, 3), plan.repetitions, plan.limit / 4)
     once = subject.flops(1)
     flops = None if once is None or timing.iterations is None else once * timing.iterations
     reporter.done()

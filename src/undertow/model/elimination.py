@@ -7,13 +7,16 @@ host, and take three times as long for one matrix as well as for a million.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+
+Result = TypeVar("Result")
 
 LARGEST_ON_CPU, LARGEST_ON_GPU = 16, 64
 """Up to these sizes it is quicker than LAPACK, or than Cholesky factors by the vendor's routines."""
@@ -21,16 +24,21 @@ HELD = 256
 """Numbers that a small block of matrices has, at least: enough for all threads of a warp."""
 
 
-def suits(size: int) -> bool:
-    """Whether matrices of this size are to be eliminated here."""
+def eliminated(matrices: Array, then: Callable[[Array, Array], Result], otherwise: Callable[[Array], Result]) -> Result:
+    """`then` of the inverses of (rows, R, R), and of the pivots (rows, R) met on the way, whose product is the
+    determinant; `otherwise` of the matrices, where they are too large to be eliminated here."""
+    size = matrices.shape[-1]
+
+    def on_cpu(matrices: Array) -> Result:
+        return then(*one_by_one(matrices)) if size <= LARGEST_ON_CPU else otherwise(matrices)
+
+    def on_gpu(matrices: Array) -> Result:
+        return then(*in_registers(matrices)) if size <= LARGEST_ON_GPU and kernels_work() else otherwise(matrices)
+
     if jax.default_backend() == "cpu":
-        return size <= LARGEST_ON_CPU
-    return size <= LARGEST_ON_GPU and kernels_work()
-
-
-def eliminated(matrices: Array) -> tuple[Array, Array]:
-    """Inverses of (rows, R, R), and the pivots (rows, R) met on the way, whose product is the determinant."""
-    return one_by_one(matrices) if jax.default_backend() == "cpu" else in_registers(matrices)
+        return on_cpu(matrices)
+    chosen: Result = lax.platform_dependent(matrices, cpu=on_cpu, default=on_gpu)  # a model may live on either
+    return chosen
 
 
 def one_by_one(matrices: Array) -> tuple[Array, Array]:
@@ -111,9 +119,11 @@ def _warps(padded: int) -> Any:
 
 @cache
 def kernels_work() -> bool:
-    """Whether this device takes kernels of our own; old ones and those of other makers need not."""
+    """Whether the GPU takes kernels of our own; old ones and those of other makers need not."""
+    largest = np.zeros((1, LARGEST_ON_GPU, LARGEST_ON_GPU), np.float32)
     try:
-        jax.jit(in_registers).lower(np.zeros((2, 3, 3), np.float32)).compile()
+        with jax.default_device(jax.local_devices(backend=jax.default_backend())[0]):
+            jax.jit(in_registers).lower(largest).compile()
     except Exception:  # whatever the reason, there is another way
         return False
     return True

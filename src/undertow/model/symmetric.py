@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array, lax
 from jax.scipy.linalg import solve_triangular
 
-from undertow.model.elimination import eliminated, suits
+from undertow.model.elimination import eliminated
 
 
 def pack(matrices: Array) -> Array:
@@ -38,10 +38,15 @@ def inverse(matrices: Array) -> tuple[Array, Array]:
 
     Small ones by elimination, larger ones through their Cholesky factors. Diagonals should be about 1.
     """
-    if suits(matrices.shape[-1]):
-        result, pivots = eliminated(matrices)
-        result = (result + jnp.swapaxes(result, -1, -2)) / 2
-        return result, (pivots > 0).all(axis=-1) & jnp.isfinite(result).all(axis=(-2, -1))
+    return eliminated(matrices, _checked, _by_cholesky)
+
+
+def _checked(result: Array, pivots: Array) -> tuple[Array, Array]:
+    result = (result + jnp.swapaxes(result, -1, -2)) / 2
+    return result, (pivots > 0).all(axis=-1) & jnp.isfinite(result).all(axis=(-2, -1))
+
+
+def _by_cholesky(matrices: Array) -> tuple[Array, Array]:
     lower = jnp.linalg.cholesky(matrices)
     eye = jnp.broadcast_to(jnp.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
     root = solve_triangular(lower, eye, lower=True)
@@ -52,11 +57,11 @@ def inverse(matrices: Array) -> tuple[Array, Array]:
 def log_determinant(matrices: Array) -> Array:
     """ln |det| of symmetric matrices (rows, R, R) → (rows,)."""
     scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
-    scaled = matrices * scale[:, :, None] * scale[:, None, :]
-    if suits(matrices.shape[-1]):
-        logarithms = jnp.log(jnp.abs(eliminated(scaled)[1])).sum(axis=-1)
-    else:
-        logarithms = jnp.linalg.slogdet(scaled)[1]
+    logarithms: Array = eliminated(
+        matrices * scale[:, :, None] * scale[:, None, :],
+        lambda _, pivots: jnp.log(jnp.abs(pivots)).sum(axis=-1),
+        lambda scaled: jnp.linalg.slogdet(scaled)[1],
+    )
     return logarithms - 2 * jnp.log(scale).sum(axis=-1)
 
 
