@@ -60,7 +60,7 @@ class Ahead:
         self._panel, result = panels.learn(before, piece, given)
         if not elsewhere():
             return result
-        told, outliers_told = result.watched(self._demand)
+        told, outliers_told = result._watched(self._demand)
         self._demand.send(told, outliers_told)
         return StepResult(told, outliers_told)
 

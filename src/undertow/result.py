@@ -77,7 +77,7 @@ class Estimate:
         self._told = told
         self._outliers_told = told if outliers_told is None else outliers_told
 
-    def watched(self, demand: Any) -> tuple[Any, Any]:
+    def _watched(self, demand: Any) -> tuple[Any, Any]:
         """Where all of it and where the outliers come from, both of which tell `demand` what they are asked for."""
         told = replace(self._told, demand=demand)
         same = self._outliers_told is self._told

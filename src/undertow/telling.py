@@ -91,12 +91,13 @@ class Telling:
     def outliers(self) -> Floats:
         """In units of the data; what an outlier adds depends on where it stands if the scale is logarithmic."""
         inside = self._inside()
-        outliers = self._unscaled(inside)
         if self.scaling.log:
             base = self._centre if self.foretold is None else np.asarray(self.foretold.mean, np.float64)
-            outliers = self.scaling.unscaled(base + inside.astype(np.float64)) - self.scaling.unscaled(base)
+            added = self.scaling.unscaled(base + inside.astype(np.float64)) - self.scaling.unscaled(base)
             with np.errstate(over="ignore"):
-                outliers = np.nan_to_num(outliers.astype(self.dtype))
+                outliers: Floats = np.nan_to_num(added.astype(self.dtype))
+        else:
+            outliers = self._unscaled(inside)
         too_large = self._too_large
         return outliers if too_large is None else np.where(too_large[1], too_large[0] - self.low_rank(), outliers)
 
