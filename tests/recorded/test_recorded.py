@@ -1,0 +1,91 @@
+"""Nothing changes unseen: programs, results and files of an earlier state of the code.
+
+Whoever changes the arithmetic on purpose runs ``python -m recorded.record`` (in tests/) and says so in the changelog.
+"""
+
+import json
+import zipfile
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from recorded.programs import digests
+from recorded.streams import MODELS, SMALL, dense
+
+import undertow as ut
+
+HERE = Path(__file__).parent
+ARRAYS = {"mean": "low_rank", "elbo": "evidence"}
+RECORDED = json.loads((HERE / "results.json").read_text())
+
+
+def summary(results, name):
+    """Count, sum, sum of sizes and a sum that depends on the order."""
+    name = ARRAYS.get(name, name)
+    values = np.concatenate([np.ravel(getattr(result, name)) for result in results]).astype(np.float64)
+    return [values.size, values.sum(), np.abs(values).sum(), values @ np.cos(np.arange(values.size))]
+
+
+def test_the_compiled_programs_are_the_recorded_ones():
+    recorded = json.loads((HERE / "programs.json").read_text())
+    if recorded["jax"] != jax.__version__:
+        pytest.skip(
+            f"recorded with jax {recorded['jax']}, this is {jax.__version__}, which may write programs otherwise"
+        )
+    assert digests() == recorded["programs"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_results_are_the_recorded_ones(name):
+    params, stream = MODELS[name]
+    model = ut.RobustCP(**params)
+    results = [model.update(x) for x in stream()]
+    for array, expected in RECORDED[name].items():
+        scale = expected[2] + 1e-12
+        np.testing.assert_allclose(summary(results, array), expected, rtol=0, atol=1e-6 * scale, err_msg=array)
+
+
+@pytest.mark.parametrize("name", ["default", "fixed", "level", "fast", "paper"])
+def test_a_recorded_checkpoint_goes_on_as_an_uninterrupted_model_does(name):
+    x = dense((6, 5), 2)
+    loaded = ut.load(HERE / f"{name}.ckpt")
+    model = ut.RobustCP(**loaded.get_params())
+    for piece in x[:6]:
+        model.update(piece)
+    for piece in x[6:]:
+        expected, result = model.update(piece), loaded.update(piece)
+        np.testing.assert_allclose(result.low_rank, expected.low_rank, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(result.std, expected.std, rtol=1e-8)
+
+
+def test_a_recorded_fleet_goes_on():
+    x = dense((6, 5), 2)
+    fleet, model = ut.Fleet.load(HERE / "fleet.ckpt"), ut.load(HERE / "fixed.ckpt")
+    for piece in x[6:]:
+        expected, result = model.update(piece), fleet.update(np.stack([piece, 2 * piece]))
+        np.testing.assert_allclose(result.low_rank, np.stack([expected.low_rank, 2 * expected.low_rank]), rtol=1e-6)
+
+
+def test_a_recorded_store_is_read_and_gone_on_with(tmp_path, monkeypatch):
+    xarray = pytest.importorskip("xarray")
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile(HERE / "store.zip") as archive:
+        archive.extractall()
+    x = np.load("stream.npy")
+    before = xarray.open_zarr("store.zarr").load()
+    assert before.sizes["time"] == 6
+    np.testing.assert_allclose(before["data"], x[:6].astype(np.float32))
+    model = ut.RobustCP(preset="fixed", **SMALL)
+    summary = ut.run(
+        ut.open_stream("stream.npy"),
+        model,
+        store="store.zarr",
+        resume=True,
+        checkpoint_every=3,
+        keep="low_rank,std,outliers,outlier_probability,data",
+    )
+    assert (summary.slices, summary.new_slices) == (9, 3)
+    uninterrupted = ut.RobustCP(preset="fixed", **SMALL)
+    low_rank = [uninterrupted.update(piece).low_rank for piece in x]
+    np.testing.assert_allclose(xarray.open_zarr("store.zarr")["low_rank"], low_rank, rtol=1e-5, atol=1e-5)
