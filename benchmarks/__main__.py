@@ -19,8 +19,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 import undertow as ut
-from undertow import baselines, metrics
-from undertow.datasets.synthetic import SyntheticStream, authors, drifting
+from undertow.lab import baselines, metrics
+from undertow.lab.synthetic.streams import SyntheticStream, authors, drifting
 
 BURN_IN = 20
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import undertow as ut
-from undertow import metrics
+from undertow.lab import metrics
 
 CHANGE, END = 50, 90
 BACK = 1.5

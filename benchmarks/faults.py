@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 import undertow as ut
-from undertow import metrics
-from undertow.datasets import intel_lab
+from undertow.lab import metrics
+from undertow.lab.recordings import intel_lab
 
 SPIKES = ((1, 10), (3, 10), (15, 10), (1, 1e3), (3, 1e3), (15, 1e3), (1, 1e5), (15, 1e5))
 """How many entries are off, and by how much; the noise is 0.05 and entries are around 1."""

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from undertow.baselines import METHODS, brtf
-from undertow.datasets.synthetic import SyntheticStream, authors, drifting
+from undertow.lab.baselines import METHODS, brtf
+from undertow.lab.synthetic.streams import SyntheticStream, authors, drifting
 
 FIRST = 19  # the 20th slice
 SEEDS = 5

@@ -2,7 +2,7 @@
 
 Mean over seeds of: the relative error on hidden entries, averaged over slices 20.. (F-measure of the foreground for
 the lobby); how many hidden entries lie within ±1.96 std; and what the choice of settings costs: the time over that of
-the settings chosen, pinned, in the same run. Needs the recordings (see `undertow.datasets`).
+the settings chosen, pinned, in the same run. Needs the recordings (see `undertow.lab.recordings`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rich.console import Console
 from rich.table import Table
 
 import undertow as ut
-from undertow.datasets import abilene
-from undertow.experiments.case import Case, Condition
-from undertow.experiments.contenders import CONTENDERS
-from undertow.experiments.judge import error_curves, scores
-from undertow.experiments.streams import STREAMS
-from undertow.experiments.track import Recorder, Track
+from undertow.lab.accuracy.case import Case, Condition
+from undertow.lab.accuracy.contenders import CONTENDERS
+from undertow.lab.accuracy.judge import error_curves, scores
+from undertow.lab.accuracy.streams import STREAMS
+from undertow.lab.accuracy.track import Recorder, Track
+from undertow.lab.recordings import abilene
 
 BURN_IN = 20
 RIVALS = ("last_value", "moving_mean", "running_median", "olstec", "online_sgd", "grasta")

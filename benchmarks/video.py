@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import undertow as ut
-from undertow import functional
+from undertow.engine import functional
+from undertow.inputs.dense import as_slice
+from undertow.inputs.scaling import Given, Scaling
 from undertow.model.step import advance
-from undertow.slices import as_slice
-from undertow.units import Given, Scaling
 
 
 def frames(shape: tuple[int, int], count: int, observed: float, outliers: float) -> list[np.ndarray]:

@@ -1,7 +1,7 @@
 """The whole evidence lower bound of a state."""
 
-from undertow.model import predict, rank
-from undertow.model.outliers import contaminated, gaussian_gamma
+from undertow.model.factors import predict, rank
+from undertow.model.noise import contaminated, gaussian_gamma
 
 MODELS = {"default": contaminated, "paper": gaussian_gamma}
 

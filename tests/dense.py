@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
 
+from undertow.config import make_config
 from undertow.model import level as levels
-from undertow.model.config import make_config
-from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Window
+from undertow.model.types import Contaminated, Core, Factors, GaussianGamma, Window
 
 PALETTE = [((5,), 2, 4), ((4, 3), 3, 3), ((3, 4, 2), 2, 2), ((2, 3, 2, 2), 2, 3), ((6,), 1, 1)]
 """(shape, components, window): few, because each compiles anew."""

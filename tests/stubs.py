@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from undertow import checkpoint
-from undertow.streams.stream import Item
+from undertow.serialization import container as checkpoint
+from undertow.sources.base import Item
 
 
 class StubStream:

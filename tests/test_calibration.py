@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow import metrics
-from undertow.datasets.synthetic import authors, drifting
+from undertow.lab import metrics
+from undertow.lab.synthetic.streams import authors, drifting
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.datasets.synthetic import drifting
+from undertow.lab.synthetic.streams import drifting
 
 DATA = drifting((6, 5), 2, slices=14, observed=0.8, seed=4)
 SMALL = {"max_rank": 3, "window": 4}

@@ -6,7 +6,7 @@ import pytest
 
 import undertow as ut
 from undertow import fleet as fleets
-from undertow.model import batch
+from undertow.engine import batching as batch
 
 SHAPE = (5, 4)
 SETTINGS = {"max_rank": 3, "window": 4, "dtype": "float64"}

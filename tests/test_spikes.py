@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow import metrics
+from undertow.lab import metrics
 
 FIRST = 16
 

@@ -6,42 +6,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from undertow.checkpoint import CheckpointError
-    from undertow.entries import Entries
+    from undertow.config import Config, make_config
+    from undertow.engine.fleet_reporting import FleetResult
+    from undertow.engine.functional import State, init, step
     from undertow.estimator import FactorMatrices, RobustCP, load
     from undertow.fleet import Fleet
-    from undertow.fleet_result import FleetResult
-    from undertow.functional import State, init, step
-    from undertow.loop import run
-    from undertow.model.config import Config, make_config
-    from undertow.result import Estimate, Status, StepResult
-    from undertow.slices import Slice, as_slice
-    from undertow.streams.opening import open_stream
-    from undertow.streams.stream import StreamError
+    from undertow.inputs.dense import Slice, as_slice
+    from undertow.inputs.sparse import Entries
+    from undertow.results import Estimate, Status, StepResult
+    from undertow.runs import run
+    from undertow.serialization.container import CheckpointError
+    from undertow.sources.base import StreamError
+    from undertow.sources.opening import open_stream
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CheckpointError": "checkpoint",
-    "Config": "model.config",
-    "Entries": "entries",
-    "Estimate": "result",
+    "CheckpointError": "serialization.container",
+    "Config": "config",
+    "Entries": "inputs.sparse",
+    "Estimate": "results",
     "FactorMatrices": "estimator",
     "Fleet": "fleet",
-    "FleetResult": "fleet_result",
+    "FleetResult": "engine.fleet_reporting",
     "RobustCP": "estimator",
-    "Slice": "slices",
-    "State": "functional",
-    "Status": "result",
-    "StepResult": "result",
-    "StreamError": "streams.stream",
-    "as_slice": "slices",
-    "init": "functional",
+    "Slice": "inputs.dense",
+    "State": "engine.functional",
+    "Status": "results",
+    "StepResult": "results",
+    "StreamError": "sources.base",
+    "as_slice": "inputs.dense",
+    "init": "engine.functional",
     "load": "estimator",
-    "make_config": "model.config",
-    "open_stream": "streams.opening",
-    "run": "loop",
-    "step": "functional",
+    "make_config": "config",
+    "open_stream": "sources.opening",
+    "run": "runs",
+    "step": "engine.functional",
 }
 """Where each public name lives. Imported on first use: `undertow --help` must not wait for jax."""
 

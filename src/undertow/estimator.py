@@ -10,15 +10,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow import functional, panel, saving
-from undertow.ahead import Ahead
-from undertow.entries import as_entries, is_sparse
-from undertow.functional import State
-from undertow.model.config import Config, make_config
-from undertow.panel import Panel
-from undertow.placing import Piece
-from undertow.result import Estimate, StepResult
-from undertow.slices import as_slice, peek_shape
+from undertow.config import Config, make_config
+from undertow.engine import functional
+from undertow.engine import selection as panel
+from undertow.engine.functional import State
+from undertow.engine.pipeline import Ahead
+from undertow.engine.selection import Panel
+from undertow.inputs.dense import as_slice, peek_shape
+from undertow.inputs.packing import Piece
+from undertow.inputs.sparse import as_entries, is_sparse
+from undertow.results import Estimate, StepResult
+from undertow.serialization import models as saving
 
 Floats = NDArray[np.floating[Any]]
 

@@ -18,19 +18,20 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow import functional, saving
+from undertow.config import Config, make_config
+from undertow.engine import batching as batch
+from undertow.engine import functional
+from undertow.engine.fleet_reporting import FleetResult, FleetTelling, gathered
+from undertow.engine.functional import State, scope
+from undertow.engine.reporting import Foretold
+from undertow.engine.selection import Member, Panel
 from undertow.estimator import RobustCP
-from undertow.fleet_result import FleetResult, FleetTelling, gathered
-from undertow.functional import State, scope
-from undertow.model import batch
-from undertow.model.config import Config, make_config
-from undertow.model.looks import Report
-from undertow.model.state import Core
-from undertow.panel import Member, Panel
-from undertow.placing import half_of_all
-from undertow.slices import Slice, as_slice, peek_shape
-from undertow.telling import Foretold
-from undertow.units import Given, Scaling, first_units
+from undertow.inputs.dense import Slice, as_slice, peek_shape
+from undertow.inputs.packing import half_of_all
+from undertow.inputs.scaling import Given, Scaling, first_units
+from undertow.model.phases.infer import Report
+from undertow.model.types import Core
+from undertow.serialization import models as saving
 
 CHUNK = {"cpu": 128, "other": 32768}
 """Members per chunk, at most."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from undertow.bench import registry
 from undertow.cli import main
 from undertow.cli.threads import one_thread_for_numpy
+from undertow.lab.speed import registry
 
 
 @pytest.fixture(autouse=True)

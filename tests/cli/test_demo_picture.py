@@ -3,7 +3,7 @@ import pytest
 
 from undertow.cli.demo import DemoRun, last_value, moving_average
 from undertow.cli.demo_picture import draw
-from undertow.datasets.synthetic import traffic
+from undertow.lab.synthetic.streams import traffic
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,6 @@ def test_a_figure_without_its_data_is_a_sentence(tmp_path, capsys):
 
 
 def test_help_names_every_figure():
-    from undertow.experiments.figures.registry import FIGURES
+    from undertow.lab.figures.registry import FIGURES
 
     assert _NAMES.split(", ") == list(FIGURES)

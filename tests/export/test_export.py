@@ -12,9 +12,9 @@ from stubs import StubModel, StubStream, load_stub
 
 from undertow.export import export
 from undertow.export.video import grey_scale, side_by_side
-from undertow.loop import run
-from undertow.store.files import StoreError
-from undertow.store.reading import open_store
+from undertow.runs import run
+from undertow.runs.store.files import StoreError
+from undertow.runs.store.reader import open_store
 
 
 @pytest.fixture(scope="module")

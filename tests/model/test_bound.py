@@ -12,9 +12,9 @@ from bounds import MODELS, bound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undertow.model import predict, rank
-from undertow.model.factors import update_axes
-from undertow.model.outliers import contaminated, gaussian_gamma
+from undertow.model.factors import predict, rank
+from undertow.model.factors.rows import update_axes
+from undertow.model.noise import contaminated, gaussian_gamma
 
 
 def coordinate_steps(model, config, shape):

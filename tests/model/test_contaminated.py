@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.special import digamma, expit
 
-from undertow.model import state
-from undertow.model.outliers import contaminated, mixture
-from undertow.model.rank import choose
+from undertow.model import types as state
+from undertow.model.factors.rank import choose
+from undertow.model.noise import contaminated, mixture
 from undertow.model.step import moves_likely
 
 pytestmark = pytest.mark.usefixtures("double")

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from undertow.model import elimination
-from undertow.model.elimination import eliminated, in_registers, one_by_one
-from undertow.model.symmetric import inverse
+from undertow.model.linalg import elimination
+from undertow.model.linalg.elimination import eliminated, in_registers, one_by_one
+from undertow.model.linalg.symmetric import inverse
 
 ON_CPU = jax.default_backend() == "cpu"
 

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from undertow.model import predict
-from undertow.model.factors import plan, solve_rows, sweep, update_axes
-from undertow.model.symmetric import multiplicity, outer, pack, unpack
+from undertow.model.factors import predict
+from undertow.model.factors.rows import plan, solve_rows, sweep, update_axes
+from undertow.model.linalg.symmetric import multiplicity, outer, pack, unpack
 
 pytestmark = pytest.mark.usefixtures("double")
 

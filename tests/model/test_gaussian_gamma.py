@@ -4,7 +4,7 @@ import dense
 import numpy as np
 import pytest
 
-from undertow.model.outliers import gaussian_gamma
+from undertow.model.noise import gaussian_gamma
 
 pytestmark = pytest.mark.usefixtures("double")
 CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from undertow.model import level as levels
-from undertow.model.outliers import contaminated
-from undertow.model.state import Window
+from undertow.model.noise import contaminated
+from undertow.model.phases.sweep import smoothed_level
 from undertow.model.step import write
-from undertow.model.sweeps import smoothed_level
+from undertow.model.types import Window
 
 pytestmark = pytest.mark.usefixtures("double")
 SHAPE, LENGTH = (3, 2), 5

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from undertow.model.outliers import contaminated, meeting, mixture
-from undertow.model.predict import low_rank
+from undertow.model.factors.predict import low_rank
+from undertow.model.noise import contaminated, mixture
+from undertow.model.noise import robust_start as meeting
 
 pytestmark = pytest.mark.usefixtures("double")
 

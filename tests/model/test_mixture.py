@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undertow.model.outliers.mixture import median
+from undertow.model.noise.mixture import median
 
 sizes = st.one_of(st.floats(0, np.inf, width=32), st.just(np.nan), st.integers(0, 3).map(float))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from undertow.model import noise
+from undertow.model.noise import pooled as noise
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from undertow import placing
-from undertow.entries import Entries
-from undertow.model import birth, layout, predict, rank
-from undertow.model.outliers import contaminated
-from undertow.model.state import Window, over_slice
+from undertow.inputs import packing as placing
+from undertow.inputs.sparse import Entries
+from undertow.model.factors import layout, predict, rank
+from undertow.model.noise import contaminated
+from undertow.model.phases import birth
+from undertow.model.types import Window, over_slice
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -88,7 +89,7 @@ def test_sweeps_and_rows(shape, size, length):
 
 
 def test_many_rows_are_solved_in_blocks(monkeypatch):
-    from undertow.model import observed
+    from undertow.model.factors import observed
 
     _, core, sparse = both((4, 7), 3, 3, seed=1)
     share = jnp.ones(3)

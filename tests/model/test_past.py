@@ -12,16 +12,17 @@ import pytest
 from bounds import bound
 
 import undertow as ut
-from undertow.datasets.synthetic import drifting
-from undertow.model import past, predict, rank
-from undertow.model.birth import Birth, born
-from undertow.model.factors import update_axes
-from undertow.model.leaving import leave as leave_eagerly
-from undertow.model.noise import better_pool
-from undertow.model.outliers import contaminated
-from undertow.model.state import Window
+from undertow.lab.synthetic.streams import drifting
+from undertow.model.factors import discounted as past
+from undertow.model.factors import predict, rank
+from undertow.model.factors.rows import update_axes
+from undertow.model.linalg.symmetric import pack, unpack
+from undertow.model.noise import contaminated
+from undertow.model.noise.pooled import better_pool
+from undertow.model.phases.birth import Birth, born
+from undertow.model.phases.evict import leave as leave_eagerly
 from undertow.model.step import advance, init_core, write
-from undertow.model.symmetric import pack, unpack
+from undertow.model.types import Window
 
 leave = jax.jit(leave_eagerly)
 double = pytest.mark.usefixtures("double")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from bounds import bound
 
-from undertow.model import predict, rank
-from undertow.model.birth import Birth, born, leading_directions
-from undertow.model.outliers import contaminated
+from undertow.model.factors import predict, rank
+from undertow.model.noise import contaminated
+from undertow.model.phases.birth import Birth, born, leading_directions
+from undertow.model.phases.sweep import Progress
 from undertow.model.step import crowded, moves, thinned
-from undertow.model.sweeps import Progress
 
 pytestmark = pytest.mark.usefixtures("double")
 CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow import functional
-from undertow.datasets.synthetic import drifting
-from undertow.model import factors as dense_factors
-from undertow.model import predict, separable
-from undertow.model.outliers import contaminated
-from undertow.model.state import over_slice
+from undertow.engine import functional
+from undertow.lab.synthetic.streams import drifting
+from undertow.model.factors import predict, separable
+from undertow.model.factors import rows as dense_factors
+from undertow.model.noise import contaminated
+from undertow.model.types import over_slice
 
 PLAIN = {"robust": False, "noise": "shared"}
 

@@ -6,9 +6,10 @@ import re
 import jax
 import numpy as np
 
-from undertow import functional
-from undertow.model import batch, looks
-from undertow.model.config import make_config
+from undertow.config import make_config
+from undertow.engine import batching as batch
+from undertow.engine import functional
+from undertow.model.phases import infer as looks
 from undertow.model.step import advance
 
 SMALL = {"max_rank": 3, "window": 4}

@@ -8,14 +8,14 @@ import pytest
 import xarray as xr
 from stubs import StubModel, StubStream, load_stub
 
-from undertow.loop import run
 from undertow.report import write_report
 from undertow.report.chart import Curve, chart, shown, thinned
 from undertow.report.findings import how_often, top_alerts, worst_slices
 from undertow.report.page import time_labels
 from undertow.report.pictures import limits, picture, plane
-from undertow.store.files import StoreError
-from undertow.store.reading import open_store
+from undertow.runs import run
+from undertow.runs.store.files import StoreError
+from undertow.runs.store.reader import open_store
 
 
 def store_at(folder, stream=None, **options):

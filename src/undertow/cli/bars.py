@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class Bars:
-    """A reporter for `undertow.experiments` that draws; sentences are shown once, above the bars."""
+    """A reporter for `undertow.lab.accuracy` that draws; sentences are shown once, above the bars."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(

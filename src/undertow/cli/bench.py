@@ -38,11 +38,11 @@ def bench(
 
     Every run is a line of history.jsonl in the folder; bench.html shows it, and the trend of runs on the same device.
     """
-    from undertow.bench import device, history, registry  # all here, so that other commands need not wait for it
-    from undertow.bench.axes import axes
-    from undertow.bench.page import write_page
-    from undertow.bench.run import Plan, run
     from undertow.cli.bars import Bars
+    from undertow.lab.speed import device, history, registry  # all here, so that other commands need not wait for it
+    from undertow.lab.speed.axes import axes
+    from undertow.lab.speed.page import write_page
+    from undertow.lab.speed.run import Plan, run
 
     console = Console(stderr=as_json)
     if show:
@@ -72,7 +72,7 @@ def bench(
 
 
 def _list(as_json: bool) -> None:
-    from undertow.bench.registry import CASES
+    from undertow.lab.speed.registry import CASES
 
     if as_json:
         typer.echo(json.dumps({name: case.shows for name, case in CASES.items()}, indent=1, ensure_ascii=False))
@@ -89,7 +89,7 @@ def _list(as_json: bool) -> None:
 
 
 def _show(record: dict[str, Any], console: Console) -> None:
-    from undertow.bench import device, tables
+    from undertow.lab.speed import device, tables
 
     title = f"One step, warm: {device.in_words(record['device'])}"
     table = Table("case", *tables.CASE_HEADINGS, title=title, title_justify="left")

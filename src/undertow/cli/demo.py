@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from undertow import metrics
 from undertow.cli.run_bar import RunBar
-from undertow.datasets.synthetic import SyntheticStream, traffic
+from undertow.lab import metrics
+from undertow.lab.synthetic.streams import SyntheticStream, traffic
 
 if TYPE_CHECKING:
-    from undertow.loop import RunSummary
+    from undertow.runs import RunSummary
 
 Floats = NDArray[np.float64]
 _BURN_IN = 20  # slices that every method may use to find its feet before it is judged
@@ -92,7 +92,7 @@ def labelled(stream: SyntheticStream) -> object:
 
 def read_back(store: Path) -> DemoRun:
     """What the run left in the store."""
-    from undertow.store.reading import open_store
+    from undertow.runs.store.reader import open_store
 
     found = open_store(store).dataset
     arrays = {name: np.asarray(found[name].values, np.float64) for name in ("low_rank", "std", "outlier_probability")}

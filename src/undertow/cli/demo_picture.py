@@ -11,8 +11,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from undertow import metrics
-from undertow.datasets.synthetic import SyntheticStream
+from undertow.lab import metrics
+from undertow.lab.synthetic.streams import SyntheticStream
 
 if TYPE_CHECKING:
     from undertow.cli.demo import DemoRun

@@ -46,7 +46,7 @@ def inspect(
       undertow inspect lobby-undertow.zarr --json
     """
     options = opt.reading(locals())
-    from undertow.store.reading import is_store
+    from undertow.runs.store.reader import is_store
 
     facts = _store_facts(Path(source)) if is_store(Path(source)) and not options else _source_facts(source, options)
     if as_json:
@@ -62,7 +62,7 @@ def inspect(
 
 
 def _source_facts(source: str, options: dict[str, Any]) -> dict[str, Any]:
-    from undertow.streams.describe import describe
+    from undertow.sources.describe import describe
 
     found = describe(source, **options)
     return {
@@ -87,7 +87,7 @@ def _source_facts(source: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _store_facts(path: Path) -> dict[str, Any]:
-    from undertow.store.reading import open_store
+    from undertow.runs.store.reader import open_store
 
     run = open_store(path)
     steps, times = run.dataset, run.times

@@ -28,9 +28,9 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments: a picture in the paper's form, the numbers, and one page that collects them."""
     from undertow.cli.bars import Bars  # all here, so that other commands need not wait for it
-    from undertow.experiments.figures.gallery import write_gallery
-    from undertow.experiments.figures.registry import chosen
-    from undertow.experiments.figures.run import run
+    from undertow.lab.figures.gallery import write_gallery
+    from undertow.lab.figures.registry import chosen
+    from undertow.lab.figures.run import run
 
     figures = chosen(list(names or []))
     out.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def reproduce(
 
 def _table(figure: dict[str, Any]) -> Table:
     """Every method's error in every panel, by the curve that the panel shows."""
-    from undertow.experiments.judge import FIGURES
+    from undertow.lab.accuracy.judge import FIGURES
 
     panels = [
         panel

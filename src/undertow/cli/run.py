@@ -20,7 +20,7 @@ from undertow.cli.config_file import Config
 from undertow.cli.run_bar import RunBar
 
 if TYPE_CHECKING:
-    from undertow.loop import RunSummary
+    from undertow.runs import RunSummary
 
 _MODEL, _RESULTS, _SAFETY = "Model", "Results", "Checkpoints"
 
@@ -114,9 +114,9 @@ def run(
     from undertow import make_config
 
     make_config(preset, **settings)  # refuses before anything is opened, and without jax
-    from undertow.loop import RunInterrupted
-    from undertow.loop import run as run_loop
-    from undertow.streams import open_stream
+    from undertow.runs import RunInterrupted
+    from undertow.runs import run as run_loop
+    from undertow.sources import open_stream
 
     with closing(open_stream(source, **options)) as stream:
         from undertow.estimator import RobustCP  # jax, once it is clear that there is something to do

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from undertow.loop import Progress as RunProgress
+    from undertow.runs import Progress as RunProgress
 
 _REDRAW = 0.1  # seconds: a bar that is redrawn for every slice would slow the loop
 _LINE = 30.0  # seconds between lines where there is no terminal to draw a bar on

@@ -25,10 +25,10 @@ def scoreboard(
 ) -> None:
     """Compare all methods on all streams: same data, same mask, error of the low rank; go on where a run stopped."""
     from undertow.cli.bars import Bars  # all here, so that other commands need not wait for it
-    from undertow.experiments import contenders as known_methods
-    from undertow.experiments import streams as known_streams
-    from undertow.experiments.scoreboard import QUICK_METHODS, Plan, run
-    from undertow.experiments.scoreboard_page import write_page
+    from undertow.lab.accuracy import contenders as known_methods
+    from undertow.lab.accuracy import streams as known_streams
+    from undertow.lab.accuracy.scoreboard import QUICK_METHODS, Plan, run
+    from undertow.lab.accuracy.scoreboard_page import write_page
 
     chosen = known_streams.chosen(streams)
     if quick and streams is None:
@@ -52,7 +52,7 @@ def scoreboard(
 
 
 def _rows(board: dict[str, Any]) -> Table:
-    from undertow.experiments.ranking import columns, score, winner
+    from undertow.lab.accuracy.ranking import columns, score, winner
 
     table = Table(title="Who wins which row (relative error)", title_justify="left")
     table.add_column("stream")
@@ -94,7 +94,7 @@ def _rows(board: dict[str, Any]) -> Table:
 
 
 def _standings(board: dict[str, Any]) -> Table:
-    from undertow.experiments.ranking import standings
+    from undertow.lab.accuracy.ranking import standings
 
     table = Table(title="Standings over all rows", title_justify="left")
     table.add_column("method")

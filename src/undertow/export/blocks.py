@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from undertow.store.files import StoreError
-from undertow.store.reading import StoredRun
+from undertow.runs.store.files import StoreError
+from undertow.runs.store.reader import StoredRun
 
 _BLOCK_BYTES = 32 * 2**20
 

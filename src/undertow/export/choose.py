@@ -10,7 +10,7 @@ from undertow.export.netcdf import write_netcdf
 from undertow.export.nifti import write_nifti
 from undertow.export.table import write_csv
 from undertow.export.video import SUFFIXES, write_video
-from undertow.store.reading import open_filled
+from undertow.runs.store.reader import open_filled
 
 Tick = Callable[[int], None]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from undertow.export.blocks import ExportError, blocks
-from undertow.store.layout import STEP_VARIABLES
-from undertow.store.reading import StoredRun
+from undertow.runs.store.layout import STEP_VARIABLES
+from undertow.runs.store.reader import StoredRun
 
 
 def write_netcdf(run: StoredRun, path: Path, names: list[str], tick: Callable[[int], None]) -> None:

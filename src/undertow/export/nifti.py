@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from undertow.export.blocks import ExportError, blocks
-from undertow.store.reading import StoredRun
+from undertow.runs.store.reader import StoredRun
 
 _LARGEST = 32767  # the header counts in 16 bits
 _OFFSET = 352

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from undertow.export.blocks import blocks
-from undertow.store.reading import StoredRun
+from undertow.runs.store.reader import StoredRun
 
 
 def write_csv(run: StoredRun, path: Path, names: list[str], tick: Callable[[int], None]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.export.blocks import ExportError, blocks
-from undertow.store.reading import StoredRun
+from undertow.runs.store.reader import StoredRun
 
 SUFFIXES = (".mp4", ".mkv", ".avi", ".mov")
 _CODECS = ("libx264", "mpeg4")  # the first that this build of FFmpeg has

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model.state import Bank, Level, Window
+from undertow.model.types import Bank, Level, Window
 
 PACES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """The ψ to choose from."""

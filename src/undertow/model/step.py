@@ -13,18 +13,19 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model import layout, past, predict, rank, separable
+from undertow.config import Config
 from undertow.model import level as levels
-from undertow.model.config import Config
-from undertow.model.factors import with_row
-from undertow.model.leaving import leave
-from undertow.model.looks import OUTLIER_MODELS, Report, only_row, tell, usable, usual_noise
-from undertow.model.moves import deaths_and_births, repeat
-from undertow.model.outliers import contaminated, gaussian_gamma, mixture
-from undertow.model.state import Contaminated, Core, Factors, GaussianGamma, Level, Places, Window
-from undertow.model.svd_start import svd_start
-from undertow.model.sweeps import Progress, bound, swept, swept_nearly_full
-from undertow.model.trouble import Trouble
+from undertow.model.factors import discounted as past
+from undertow.model.factors import layout, predict, rank, separable
+from undertow.model.factors.rows import with_row
+from undertow.model.factors.svd_start import svd_start
+from undertow.model.flags import Trouble
+from undertow.model.noise import contaminated, gaussian_gamma, mixture
+from undertow.model.phases.evict import leave
+from undertow.model.phases.infer import OUTLIER_MODELS, Report, only_row, tell, usable, usual_noise
+from undertow.model.phases.moves import deaths_and_births, repeat
+from undertow.model.phases.sweep import Progress, bound, swept, swept_nearly_full
+from undertow.model.types import Contaminated, Core, Factors, GaussianGamma, Level, Places, Window
 
 PATIENCE = 6
 """Sweeps per round once the window is full and nothing has changed: what still moves then moves slowly, and goes on

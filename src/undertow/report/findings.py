@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.store.reading import StoredRun
+from undertow.runs.store.reader import StoredRun
 
 _STRETCHES = 32  # of a long store that are looked at for an overview
 _LOOKED_AT_BYTES = 256 * 2**20

@@ -10,7 +10,7 @@ import numpy as np
 from undertow.report.chart import shown
 from undertow.report.findings import WorstSlice, how_often, worst_slices
 from undertow.report.pictures import Picture, limits, picture, plane
-from undertow.store.reading import StoredRun
+from undertow.runs.store.reader import StoredRun
 
 _LONG_LABEL = 40
 _MOST_FLAGGED = 10

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from undertow.model.trouble import Trouble
+from undertow.model.flags import Trouble
 from undertow.report.chart import Curve, chart, shown
 from undertow.report.findings import TopAlerts, surprise, top_alerts
 from undertow.report.gallery import short, the_worst_slices, where_the_outliers_are
-from undertow.result import Status
-from undertow.store.files import StoreError, replace_file
-from undertow.store.reading import StoredRun, open_filled
+from undertow.results import Status
+from undertow.runs.store.files import StoreError, replace_file
+from undertow.runs.store.reader import StoredRun, open_filled
 
 
 def write_report(store: Path, path: Path | None = None) -> Path:

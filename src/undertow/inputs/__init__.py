@@ -1,0 +1,1 @@
+"""Everything before the device: slices checked, scaled and sent."""

@@ -1,0 +1,1 @@
+"""Loaders of public recordings; each module is imported by its own name."""

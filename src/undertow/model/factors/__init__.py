@@ -1,0 +1,1 @@
+"""The low-rank part: rows, precisions, predictions, memory past the window."""

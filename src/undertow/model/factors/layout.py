@@ -1,0 +1,112 @@
+"""One name for each operation on the window, whichever way it is kept: every entry, or observed entries only.
+
+`places` is the window's: None where all entries are kept (factors.py, predict.py), else where they lie (observed.py).
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from undertow.model.factors import observed, predict
+from undertow.model.factors import rows as whole
+from undertow.model.types import Factors, Places, Window
+
+Portrait = Array | observed.Portrait
+
+
+def sweep(
+    factors: Factors,
+    weights: Array,
+    targets: Array,
+    share: Array,
+    places: Places | None,
+    beyond: Array | float = 0.0,
+) -> tuple[Factors, Array]:
+    """Update every axis once. Returns how many rows failed, too."""
+    if places is None:
+        return whole.sweep(factors, weights, targets, share, beyond)
+    return observed.sweep(factors, weights, targets, share, places, beyond)
+
+
+def update_rows(
+    factors: Factors, weights: Array, weighted: Array, share: Array, places: Places | None
+) -> tuple[Factors, Array]:
+    """Update the temporal rows; `weighted` is w y."""
+    if places is None:
+        biggest, _ = whole.plan(weights.shape)
+        return whole.update_axes(factors, weights, weighted, share, [0], biggest)
+    return observed.update_axes(factors, weights, weighted, share, [0], places)
+
+
+def low_rank(factors: Factors, places: Places | None) -> Array:
+    """x̄ of the window."""
+    return predict.low_rank(factors) if places is None else observed.low_rank(factors, places)
+
+
+def variance(factors: Factors, places: Places | None) -> Array:
+    """Var[x] of the window."""
+    return predict.variance(factors) if places is None else observed.variance(factors, places)
+
+
+def component(factors: Factors, place: Array, places: Places | None) -> tuple[Array, Array]:
+    """What one component adds to x̄ and to Var[x]."""
+    return predict.component(factors, place) if places is None else observed.component(factors, place, places)
+
+
+def outer_product(columns: list[Array], places: Places | None) -> Array:
+    """Π over axes of one column each."""
+    return predict.outer_product(columns) if places is None else observed.outer_product(columns, places)
+
+
+def row_sums(per_slice: Array, values: Array, mode: int, places: Places | None) -> Array:
+    """Σ of per_slice_t values_t over the entries of each row of a mode (I_mode,)."""
+    if places is None:
+        summed = jnp.tensordot(per_slice, values, axes=1)
+        return summed.sum(axis=tuple(other for other in range(summed.ndim) if other != mode))
+    return observed.row_sums(per_slice[:, None] * values, mode, places)
+
+
+def modes(window: Window) -> int:
+    """N."""
+    return window.values.ndim - 1 if window.places is None else len(window.places.sizes)
+
+
+def sample(values: Array, places: Places | None, most: int) -> Array:
+    """Some of the values, evenly spread: enough for a median, few enough to be sorted in no time."""
+    if places is None:
+        return values.reshape(-1)[:: max(1, values.size // most)]
+    return observed.sample(values, places, most)
+
+
+def alone(window: Window, slot: Array) -> Window:
+    """One slice of the window as a window of its own."""
+    values, mask, places = jax.tree.map(lambda ring: ring[slot][None], (window.values, window.mask, window.places))
+    return Window(values, mask, jnp.asarray(0, jnp.int32), jnp.asarray(1, jnp.int32), places)
+
+
+def portrait(factors: Factors, window: Window, shown: Array) -> Portrait:
+    """The newest slice, all entries of it: `shown`, or as its factors have it where not all entries are kept."""
+    return shown if window.places is None else (factors.row_means[window.newest], *factors.means)
+
+
+def size_of(slice_: Portrait) -> Array:
+    """Root mean square of all entries."""
+    return observed.size_of(slice_) if isinstance(slice_, tuple) else jnp.sqrt((slice_**2).mean())
+
+
+def distance(one: Portrait, other: Portrait) -> Array:
+    """Root mean square difference of two portraits."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return observed.distance(one, other)
+    assert not isinstance(one, tuple)
+    assert not isinstance(other, tuple)
+    return jnp.sqrt(((one - other) ** 2).mean())
+
+
+def no_places(shape: tuple[int, ...], sizes: tuple[int, ...]) -> Places:
+    """Places that are all empty: `shape` is (W, E), `sizes` are those of the modes."""
+    empty = jnp.zeros(shape, jnp.int32)
+    fibres = (empty,) * max(0, len(sizes) - 2)
+    return Places((empty,) * len(sizes), fibres, jnp.zeros(shape[:-1], jnp.int32), sizes)

@@ -1,0 +1,376 @@
+"""The same operations as in factors, predict and birth, over the observed entries of a sparse window only.
+
+Entries lie in E places a slice (`state.Places`). Every operation is a sum over entries of products of rows that their
+indices point to:
+
+    G_i = Σ_{e: i_e = i} w_e ⊛_{k≠axis} B⁽ᵏ⁾[i_e],   g likewise,   x̄_e = Σ_r c̄_tr Π_n ā⁽ⁿ⁾[i_e]_r,   Var x_e likewise
+
+Rows are gathered, multiplied and added up in chunks of entries, so that no temporary is larger than a chunk times P, a
+table of P columns for the rows of a mode, or a number per place. Chunks without entries are left out: cost of a sweep
+O(entries · N² · P), with P = R(R+1)/2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from undertow.model.factors.rows import all_covariances, all_means, plan, renewed, second_moment, solve_rows
+from undertow.model.linalg.symmetric import multiplicity, outer, pack
+from undertow.model.types import Factors, Places
+
+SPECTRAL_TURNS = 6
+BLOCK = 2048
+"""Rows that are solved at once."""
+
+Formula = Callable[[list[Array]], Array]
+Work = Callable[[Array, list[Array], Array], Array]
+Begin = Callable[[Array], Work]
+
+
+def chunk_size(places: int, columns: int) -> int:
+    """Entries worked on at once, with rows of so many columns: what a processor's cache holds, or keeps a GPU busy."""
+    numbers = 2**18 if jax.default_backend() == "cpu" else 2**25
+    most: int = 1 << (max(numbers // columns, 1).bit_length() - 1)
+    return min(places & -places, most)
+
+
+def rows_of(table: Array, index: Array) -> Array:
+    """The rows that indices point to. They were checked at the door."""
+    return table.at[index].get(mode="promise_in_bounds")
+
+
+def by_chunk(places: Places, columns: int, carry: Array, begin: Begin, *arrays: Array) -> Array:
+    """Hand all entries, chunk by chunk, to what `begin` makes of their slot: a function of the chunk and the carry.
+
+    A chunk is its number, and of it the indices of all modes and every one of `arrays` (W, E).
+    """
+    length, width = places.indices[0].shape
+    size = chunk_size(width, columns)
+    parts = [array.reshape(-1, size) for array in (*places.indices, *arrays)]
+
+    def one_slice(slot: Array, carry: Array) -> Array:
+        work = begin(slot)
+
+        def one_chunk(step: Array, carry: Array) -> Array:
+            number = slot * (width // size) + step
+            here = [lax.dynamic_index_in_dim(part, number, keepdims=False) for part in parts]
+            return work(number, here, carry)
+
+        done: Array = lax.fori_loop(0, -(-places.lengths[slot] // size), one_chunk, carry)
+        return done
+
+    done: Array = lax.fori_loop(0, length, one_slice, carry)
+    return done
+
+
+def at_entries(places: Places, columns: int, dtype: jnp.dtype, begin: Callable[[Array], Formula]) -> Array:
+    """The formula that `begin` makes of a slot, of the indices of all its entries: (W, E), 0 in empty places."""
+    length, width = places.indices[0].shape
+    size = chunk_size(width, columns)
+
+    def begin_work(slot: Array) -> Work:
+        formula = begin(slot)
+
+        def work(number: Array, here: list[Array], told: Array) -> Array:
+            updated: Array = lax.dynamic_update_index_in_dim(told, formula(here), number, 0)
+            return updated
+
+        return work
+
+    empty = jnp.zeros((length * width // size, size), dtype)
+    return by_chunk(places, columns, empty, begin_work).reshape(length, width)
+
+
+def across(products: Array, columns: Array) -> Array:
+    """Σ_k products[:, k] columns_k. As a product of matrices, which processors are much better at than at sums."""
+    return jnp.matmul(_kept(products), columns, precision=lax.Precision.HIGHEST)
+
+
+def down(products: Array) -> Array:
+    """Σ_e products[e], likewise."""
+    ones = jnp.ones((1, products.shape[0]), products.dtype)
+    return jnp.matmul(ones, _kept(products), precision=lax.Precision.HIGHEST)[0]
+
+
+def _kept(array: Array) -> Array:
+    """The array, computed once: fused into what follows, it would be computed again and again."""
+    kept: Array = lax.optimization_barrier(array)  # type: ignore[no-untyped-call]
+    return kept
+
+
+def low_rank(factors: Factors, places: Places) -> Array:
+    """x̄ of every entry (W, E)."""
+    ones = jnp.ones(factors.alive.shape, factors.row_means.dtype)
+
+    def begin(slot: Array) -> Formula:
+        def formula(here: list[Array]) -> Array:
+            product = factors.row_means[slot]
+            for mean, index in zip(factors.means, here, strict=True):
+                product = product * rows_of(mean, index)
+            return across(product, ones)
+
+        return formula
+
+    return at_entries(places, ones.shape[0], ones.dtype, begin)
+
+
+def variance(factors: Factors, places: Places) -> Array:
+    """Var[x] of every entry (W, E), by the telescoped sum of `predict.variance`."""
+    squares = [outer(mean) for mean in all_means(factors)]
+    spreads = [pack(covariance) for covariance in all_covariances(factors)]
+    return jnp.maximum(_telescoped(squares, spreads, multiplicity(factors.alive.shape[0]), places), 0)
+
+
+def component(factors: Factors, place: Array, places: Places) -> tuple[Array, Array]:
+    """What one component adds to x̄ and to Var[x] of every entry (W, E)."""
+    means, covariances = all_means(factors), all_covariances(factors)
+    columns = [mean[:, place] for mean in means]
+    squares = [column[:, None] * mean for column, mean in zip(columns, means, strict=True)]
+    spreads = [covariance[:, place] for covariance in covariances]
+    twice = jnp.where(jnp.arange(means[0].shape[1]) == place, 1, 2)
+    return outer_product(columns, places), _telescoped(squares, spreads, twice, places)
+
+
+def _telescoped(squares: list[Array], spreads: list[Array], counts: Array, places: Places) -> Array:
+    """The sum in `predict.variance`. Time and the biggest mode make one table per slice, so that of most entries only
+    one row of it and one of each other mode are needed."""
+    order = by_size(places.sizes)
+    (biggest, *middle), last = [mode + 1 for mode in order[:-1]] or [order[0] + 1], order[-1] + 1
+    counts = counts.astype(squares[0].dtype)
+    alone = len(order) == 1
+    right = jnp.concatenate([squares[last] + spreads[last], spreads[last]], axis=1)
+    tables = {mode: jnp.concatenate([squares[mode], spreads[mode]], axis=1) for mode in middle}
+    width = counts.shape[0]
+
+    def begin(slot: Array) -> Formula:
+        square = squares[0][slot] * squares[biggest]
+        moment = squares[biggest] + spreads[biggest]
+        varied = spreads[0][slot] * moment + squares[0][slot] * spreads[biggest]
+        if alone:
+            total = jnp.matmul(varied, counts, precision=lax.Precision.HIGHEST)
+            return lambda here: rows_of(total, here[0])
+        left = _kept(jnp.concatenate([varied * counts, square * counts], axis=1))
+
+        def formula(here: list[Array]) -> Array:
+            product = rows_of(left, here[biggest - 1])
+            for mode in middle:
+                own = rows_of(tables[mode], here[mode - 1])
+                varied, square = product[:, :width], product[:, width:]
+                own_square, own_spread = own[:, :width], own[:, width:]
+                varied = varied * (own_square + own_spread) + square * own_spread
+                product = jnp.concatenate([varied, square * own_square], axis=1)
+            return across(product * rows_of(right, here[last - 1]), jnp.ones(2 * width, counts.dtype))
+
+        return formula
+
+    return at_entries(places, 2 * width, counts.dtype, begin)
+
+
+def axis_sums(tables: list[Array], weights: Array, weighted: Array, axis: int, packed: int, places: Places) -> Array:
+    """G and g, side by side, of all rows of one axis (rows, P + R); a table holds B and ā of an axis side by side."""
+    is_gram = jnp.arange(tables[0].shape[1]) < packed
+
+    def begin(slot: Array) -> Work:
+        def work(number: Array, here: list[Array], total: Array) -> Array:
+            *indices, weight, target = here
+            product = jnp.ones_like(is_gram, weights.dtype) if axis == 0 else tables[0][slot]
+            for mode, index in enumerate(indices, start=1):
+                if mode != axis:
+                    product = product * rows_of(tables[mode], index)
+            product = product * jnp.where(is_gram, weight[:, None], target[:, None])
+            if axis == 0:
+                return total.at[slot].add(down(product))
+            return total.at[indices[axis - 1]].add(product, mode="promise_in_bounds")
+
+        return work
+
+    return by_chunk(places, is_gram.shape[0], jnp.zeros_like(tables[axis]), begin, weights, weighted)
+
+
+def column_sums(
+    squares: list[Array], means: list[Array], weights: Array, weighted: Array, axis: int, places: Places
+) -> tuple[Array, Array]:
+    """G and g of one component alone, each (rows,); `squares` are its E a²."""
+    tables = [jnp.stack(pair, axis=1) for pair in zip(squares, means, strict=True)]
+    sums = axis_sums(tables, weights, weighted, axis, 1, places)
+    return sums[:, 0], sums[:, 1]
+
+
+def update_axes(
+    factors: Factors,
+    weights: Array,
+    weighted: Array,
+    share: Array,
+    updated: list[int],
+    places: Places,
+    beyond: Array | float = 0.0,
+) -> tuple[Factors, Array]:
+    """Coordinate updates of axes in turn; see `factors.update_axes`."""
+    means, covariances = all_means(factors), all_covariances(factors)
+    packed = means[0].shape[1] * (means[0].shape[1] + 1) // 2
+    tables = [
+        jnp.concatenate([second_moment(mean, covariance), mean], axis=1)
+        for mean, covariance in zip(means, covariances, strict=True)
+    ]
+    failed = jnp.zeros((), jnp.int32)
+    for axis in updated:
+        sums = axis_sums(tables, weights, weighted, axis, packed, places)
+        prior_share = share if axis == 0 else jnp.ones(sums.shape[0], sums.dtype)
+        solution = _solved(sums[:, :packed], sums[:, packed:], prior_share, factors)
+        factors, unsolved = renewed(factors, axis, solution, beyond)
+        mean, covariance = all_means(factors)[axis], all_covariances(factors)[axis]
+        tables[axis] = jnp.concatenate([second_moment(mean, covariance), mean], axis=1)
+        failed += unsolved
+    return factors, failed
+
+
+def _solved(gram: Array, projection: Array, share: Array, factors: Factors) -> tuple[Array, Array, Array]:
+    """`solve_rows`, so many rows at a time that temporaries stay small."""
+    count = share.shape[0]
+    if count <= BLOCK:
+        return solve_rows(gram, projection, factors.precision, factors.alive, share)
+
+    def blocks(array: Array) -> Array:
+        padded = jnp.pad(array, [(0, -count % BLOCK), *[(0, 0)] * (array.ndim - 1)])
+        return padded.reshape(-1, BLOCK, *array.shape[1:])
+
+    def solve(block: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        return solve_rows(block[0], block[1], factors.precision, factors.alive, block[2])
+
+    parts = lax.map(solve, (blocks(gram), blocks(projection), blocks(share)))
+    mean, covariance, solved = (part.reshape(-1, *part.shape[2:])[:count] for part in parts)
+    return mean, covariance, solved
+
+
+def sweep(
+    factors: Factors, weights: Array, targets: Array, share: Array, places: Places, beyond: Array | float = 0.0
+) -> tuple[Factors, Array]:
+    """Update every axis once: the biggest mode, the other modes, the temporal rows."""
+    biggest, _ = plan((weights.shape[0], *places.sizes))
+    others = [axis for axis in range(1, len(places.sizes) + 1) if axis != biggest]
+    return update_axes(factors, weights, weights * targets, share, [biggest, *others, 0], places, beyond)
+
+
+def outer_product(columns: list[Array], places: Places) -> Array:
+    """Π over axes of one column each, at every entry (W, E)."""
+
+    def begin(slot: Array) -> Formula:
+        def formula(here: list[Array]) -> Array:
+            product = columns[0][slot]
+            for column, index in zip(columns[1:], here, strict=True):
+                product = product * rows_of(column, index)
+            return product
+
+        return formula
+
+    return at_entries(places, 1, columns[0].dtype, begin)
+
+
+def row_sums(values: Array, mode: int, places: Places) -> Array:
+    """Σ of (W, E) over all entries of each row of a mode (I_mode,)."""
+
+    def work(number: Array, here: list[Array], total: Array) -> Array:
+        return total.at[here[mode]].add(here[-1], mode="promise_in_bounds")
+
+    return by_chunk(places, 1, jnp.zeros(places.sizes[mode], values.dtype), lambda slot: work, values)
+
+
+def leading_direction(gradient: Array, mode: int, rest: Array, size: int, places: Places) -> tuple[Array, Array]:
+    """The leading left singular vector of the unfolding along a mode (I_mode,), and what is left: (W, size).
+
+    See `birth.leading_directions`. `rest` (W, E) says in which of `size` columns of its slice an entry lies: the index
+    of the only other mode, or a place that stands for all entries with the same indices on the other modes.
+    """
+    no_rows = jnp.zeros(places.sizes[mode], gradient.dtype)
+    no_rest = jnp.zeros((gradient.shape[0], size), gradient.dtype)
+
+    def onto_rows(direction: Array) -> Array:
+        def begin(slot: Array) -> Work:
+            def work(number: Array, here: list[Array], total: Array) -> Array:
+                *indices, values, column = here
+                return total.at[indices[mode]].add(values * rows_of(direction[slot], column), mode="promise_in_bounds")
+
+            return work
+
+        return _unit(by_chunk(places, 1, no_rows, begin, gradient, rest))
+
+    def onto_rest(vector: Array) -> Array:
+        def begin(slot: Array) -> Work:
+            def work(number: Array, here: list[Array], total: Array) -> Array:
+                *indices, values, column = here
+                return total.at[slot, column].add(values * rows_of(vector, indices[mode]), mode="promise_in_bounds")
+
+            return work
+
+        return by_chunk(places, 1, no_rest, begin, gradient, rest)
+
+    longest = jnp.argmax(row_sums(gradient**2, mode, places))
+    start = onto_rest(jnp.zeros_like(no_rows).at[longest].set(1))
+    direction = lax.fori_loop(0, SPECTRAL_TURNS, lambda _, direction: onto_rest(onto_rows(direction)), start)
+    return onto_rows(direction), direction
+
+
+def _unit(vector: Array) -> Array:
+    size = jnp.sqrt((vector**2).sum())
+    return vector / jnp.where(size > 0, size, 1)
+
+
+def by_size(sizes: tuple[int, ...]) -> list[int]:
+    """The modes, biggest first."""
+    return sorted(range(len(sizes)), key=lambda mode: -sizes[mode])
+
+
+def leading_directions(gradient: Array, places: Places) -> tuple[dict[int, Array], int, Array]:
+    """Directions of all modes but the smallest, by axis; that mode; and what is left for it and for time, (W, I)."""
+    *bigger, smallest = by_size(places.sizes)
+    vectors: dict[int, Array] = {}
+    for level, mode in enumerate(bigger):
+        last = mode == bigger[-1]
+        rest = places.indices[smallest] if last else places.fibres[level]
+        size = places.sizes[smallest] if last else gradient.shape[1]
+        vectors[mode + 1], gradient = leading_direction(gradient, mode, rest, size, places)
+    if not bigger:
+        empty = jnp.zeros((gradient.shape[0], places.sizes[0]), gradient.dtype)
+        slots = jnp.arange(gradient.shape[0])[:, None]
+        gradient = empty.at[slots, places.indices[0]].add(gradient, mode="promise_in_bounds")
+    return vectors, smallest, gradient
+
+
+def sample(values: Array, places: Places, most: int) -> Array:
+    """About `most` of the values, evenly spread over the entries of the window; all places where they are few."""
+    if values.size < 2 * most:
+        return values.reshape(-1)
+    ends = jnp.cumsum(places.lengths)
+    ranks = (jnp.arange(most) * (ends[-1] / most)).astype(jnp.int32)
+    slots = jnp.minimum(jnp.searchsorted(ends, ranks, side="right"), ends.shape[0] - 1)
+    return values[slots, jnp.clip(ranks - ends[slots] + places.lengths[slots], 0, values.shape[1] - 1)]
+
+
+Portrait = tuple[Array, ...]
+"""A slice, all entries of it, as its factors have it: its temporal row (R,), and the mode factors."""
+
+
+def size_of(slice_: Portrait) -> Array:
+    """Root mean square of all entries of a slice, by R × R matrices: O(ΣI · R²)."""
+    gram = jnp.outer(slice_[0], slice_[0])
+    for mean in slice_[1:]:
+        gram = gram * (jnp.matmul(mean.T, mean, precision=lax.Precision.HIGHEST) / mean.shape[0])
+    return jnp.sqrt(jnp.maximum(gram.sum(), 0))
+
+
+def distance(one: Portrait, other: Portrait) -> Array:
+    """Root mean square difference of two slices, all entries of them.
+
+    As a sum of terms in which one factor is a difference, so that nothing large is subtracted:
+    Σ_k (Π_{n<k} one_n) (one_k − other_k) (Π_{n>k} other_n).
+    """
+    terms = range(len(one))
+    mixed = []
+    for axis, (ours, theirs) in enumerate(zip(one, other, strict=True)):
+        parts = [ours if axis < k else ours - theirs if axis == k else theirs for k in terms]
+        mixed.append(jnp.concatenate(parts, axis=-1))
+    return size_of(tuple(mixed))

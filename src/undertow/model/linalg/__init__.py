@@ -1,0 +1,1 @@
+"""Small symmetric matrices, many at a time."""

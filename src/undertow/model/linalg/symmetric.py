@@ -1,0 +1,74 @@
+"""Symmetric R × R matrices as rows of their P = R(R+1)/2 upper entries: half the work in every matrix product."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.scipy.linalg import solve_triangular
+
+from undertow.model.linalg.elimination import eliminated
+
+
+def pack(matrices: Array) -> Array:
+    """(..., R, R) → (..., P)."""
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    return matrices[..., rows, columns]
+
+
+def unpack(packed: Array) -> Array:
+    """(..., P) → (..., R, R)."""
+    return packed[..., _positions(packed.shape[-1])]
+
+
+def outer(vectors: Array) -> Array:
+    """Packed vvᵀ of the last axis: (..., R) → (..., P)."""
+    rows, columns = np.triu_indices(vectors.shape[-1])
+    return vectors[..., rows] * vectors[..., columns]
+
+
+def multiplicity(size: int) -> Array:
+    """How often a packed entry occurs in the matrix: 1 on the diagonal, 2 off it (P,)."""
+    rows, columns = np.triu_indices(size)
+    return jnp.asarray(np.where(rows == columns, 1, 2))
+
+
+def inverse(matrices: Array) -> tuple[Array, Array]:
+    """Inverses of symmetric positive definite matrices (rows, R, R), and which could be inverted (rows,).
+
+    Small ones by elimination, larger ones through their Cholesky factors. Diagonals should be about 1.
+    """
+    return eliminated(matrices, _checked, _by_cholesky)
+
+
+def _checked(result: Array, pivots: Array) -> tuple[Array, Array]:
+    result = (result + jnp.swapaxes(result, -1, -2)) / 2
+    return result, (pivots > 0).all(axis=-1) & jnp.isfinite(result).all(axis=(-2, -1))
+
+
+def _by_cholesky(matrices: Array) -> tuple[Array, Array]:
+    lower = jnp.linalg.cholesky(matrices)
+    eye = jnp.broadcast_to(jnp.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
+    root = solve_triangular(lower, eye, lower=True)
+    result = jnp.einsum("irk,irl->ikl", root, root, precision=lax.Precision.HIGHEST)
+    return result, jnp.isfinite(result).all(axis=(-2, -1))
+
+
+def log_determinant(matrices: Array) -> Array:
+    """ln |det| of symmetric matrices (rows, R, R) → (rows,)."""
+    scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
+    logarithms: Array = eliminated(
+        matrices * scale[:, :, None] * scale[:, None, :],
+        lambda _, pivots: jnp.log(jnp.abs(pivots)).sum(axis=-1),
+        lambda scaled: jnp.linalg.slogdet(scaled)[1],
+    )
+    return logarithms - 2 * jnp.log(scale).sum(axis=-1)
+
+
+def _positions(length: int) -> np.ndarray:
+    """Where each entry of the R × R matrix sits in its packed row."""
+    size = (int(np.sqrt(8 * length + 1)) - 1) // 2
+    table = np.empty((size, size), dtype=np.int32)
+    rows, columns = np.triu_indices(size)
+    table[rows, columns] = table[columns, rows] = np.arange(length)
+    return table

@@ -1,0 +1,124 @@
+"""A slice as it is met: temporal row, outliers and noise, from a robust regression on factors held fixed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from undertow.model.factors import layout
+from undertow.model.factors.rank import choose
+from undertow.model.factors.rows import single_row
+from undertow.model.noise.mixture import (
+    energies,
+    first_scale,
+    median_scale,
+    outlier_probability,
+    precision,
+    slice_scales,
+    slice_worth,
+    trust,
+)
+from undertow.model.types import Contaminated, Factors, Places, Window
+
+ROW_TURNS = 8
+ROW_SETTLED = 0.01
+"""A slice is met once no probability in it moves by more than this."""
+STEADY = 0.1
+"""Change of ln φ below which the first fit is steady."""
+FEW_TURNS = 4
+"""Rounds in which φ, κ and ρ find each other."""
+
+
+class Start(NamedTuple):
+    """A slice before anything is called an outlier: its row, E r² and φ so far."""
+
+    row: Factors
+    square: Array
+    scale: Array
+    moving: Array
+    turns: Array
+
+
+class Fit(NamedTuple):
+    """A slice that is being met: its row, ρ, φ and the κ that these ask for so far."""
+
+    row: Factors
+    probability: Array
+    scale: Array
+    ratio: Array
+    moving: Array
+    turns: Array
+
+
+def fit_row(state: Contaminated, factors: Factors, window: Window, spread: Array | float) -> Fit:
+    """A window of one slice, whose level has the variance `spread`.
+
+    A first row comes from least absolute deviations, beginning as if it were 0: a spike of any size is one vote there,
+    and a changed scene decides nothing at once. What does not fit is then put down either to the noise of the whole
+    slice or to outliers among little noise, whichever has the higher bound: coordinate steps lead from neither to the
+    other. From there all settle together.
+    """
+    values, mask, places = window.values, window.mask, window.places
+    share, moving, zero = jnp.ones(1, values.dtype), jnp.asarray(True), jnp.asarray(0, jnp.int32)
+
+    def regressed(row: Factors, trusted: Array) -> tuple[Factors, Array]:
+        weights = jnp.where(mask, precision(state) * trusted, 0)
+        row, unsolved = layout.update_rows(row, weights, weights * values, share, places)
+        del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
+        return row, (values - layout.low_rank(row, places)) ** 2 + layout.variance(row, places) + spread
+
+    def steadier(start: Start) -> Start:
+        energy = energies(state, mask, start.square)
+        row, square = regressed(start.row, 1 / jnp.sqrt(start.scale * jnp.maximum(start.scale, energy)))
+        scale = median_scale(state, mask, square, places)
+        moved = jnp.abs(jnp.log(scale / start.scale)).max() > STEADY
+        return Start(row, square, scale, moved, start.turns + 1)
+
+    def turn(fit: Fit) -> Fit:
+        now = replace(state, ratio=fit.ratio)
+        row, square = regressed(fit.row, trust(now, fit.probability, fit.scale))
+        scale = slice_scales(now, mask, fit.probability, square)
+        probability = outlier_probability(now, mask, square, scale)
+        scale = slice_scales(now, mask, probability, square)
+        moved = jnp.abs(probability - fit.probability).max() > ROW_SETTLED
+        return Fit(row, probability, scale, fit.ratio, moved, fit.turns + 1)
+
+    def unsettled(now: Start | Fit) -> Array:
+        return now.moving & (now.turns < ROW_TURNS)
+
+    square = values**2 + spread
+    start = Start(single_row(factors), square, median_scale(state, mask, square, places), moving, zero)
+    start = lax.while_loop(unsettled, steadier, start)
+    noisy, few = much_noise(state, mask, start.square), few_outliers(state, mask, start.square, places)
+    sharper = slice_worth(few, mask, start.square) > slice_worth(noisy, mask, start.square)
+    best = choose(sharper, few, noisy)
+    fit = Fit(start.row, best.probability, best.slice_scale, best.ratio, moving, zero)
+    met: Fit = lax.while_loop(unsettled, turn, fit)
+    return met
+
+
+def much_noise(state: Contaminated, mask: Array, square: Array) -> Contaminated:
+    """Of one slice: φ as if nothing were an outlier, and the outliers that there are even then."""
+    return judged(state, mask, square, slice_scales(state, mask, jnp.zeros_like(square), square))
+
+
+def judged(state: Contaminated, mask: Array, square: Array, scale: Array) -> Contaminated:
+    """Of one slice: φ, and ρ by it."""
+    return replace(state, slice_scale=scale, probability=outlier_probability(state, mask, square, scale))
+
+
+def few_outliers(state: Contaminated, mask: Array, square: Array, places: Places | None) -> Contaminated:
+    """Of one slice: φ by its median, and κ as large as the outliers that there are then ask for, beside those known."""
+
+    def turn(_: int, few: Contaminated) -> Contaminated:
+        energy = (few.probability * energies(state, mask, square)).sum()
+        ratio = (state.rate_a * state.ratio + energy) / (state.rate_a + few.probability.sum())
+        few = replace(few, ratio=jnp.maximum(ratio, state.ratio))
+        return judged(few, mask, square, slice_scales(few, mask, few.probability, square))
+
+    cold = judged(state, mask, square, first_scale(state, mask, square, places))
+    few: Contaminated = lax.fori_loop(0, FEW_TURNS, turn, cold)
+    return few

@@ -1,0 +1,243 @@
+"""Birth of a component: the best rank-one term for the weighted residual of the window, kept if the evidence gains.
+
+The newcomer's posterior is independent of the other components', so only one column per axis is fitted, and its share
+in E r² is known exactly. While it is fitted, all noise variances may shrink by one factor ψ ≤ 1: with the noise as it
+was, structure that is still taken for noise would shrink its own estimate. Whether it is let in is decided by the whole
+bound, after the outlier model has looked at the new residuals (moves.py).
+Cost: some fifty passes over the window, no matrix larger than a column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from undertow.model.factors import layout, observed
+from undertow.model.factors.rows import all_covariances, all_means, with_axis
+from undertow.model.noise.pooled import expected_log, gamma_gap
+from undertow.model.types import Factors, Places
+
+SWEEPS = 8
+FIRST_SWEEPS = 2
+HOPE = 0.5
+"""Share of its cost that a newcomer must earn after its first sweeps to be fitted to the end."""
+LEAST_FACTOR = 1e-6
+"""A newcomer may lower the noise variance a million times at most; the sweeps that follow do the rest."""
+
+Columns = list[Array]
+"""One vector per axis: (W,), (I_1,), …, (I_N,)."""
+
+
+def leading_directions(gradient: Array, places: Places | None = None) -> Columns:
+    """A rank-one start for `gradient` (W, I_1, …, I_N), one unit vector per axis.
+
+    For each mode in turn (biggest first): the leading left singular vector of its unfolding, by power iteration from
+    the row of largest norm (so neither chance nor the order of rows matters), then project onto it and go on.
+    """
+    if places is not None:
+        found, smallest, left = observed.leading_directions(gradient, places)
+        found[0], found[smallest + 1] = leading_directions(left)
+        return [found[axis] for axis in sorted(found)]
+    axes = list(range(gradient.ndim))
+    vectors: dict[int, Array] = {}
+    for axis in sorted(axes[1:], key=lambda axis: -gradient.shape[axis]):
+        place = axes.index(axis)
+        matrix = jnp.moveaxis(gradient, place, 0)
+        rest = matrix.shape[1:]
+        matrix = matrix.reshape(matrix.shape[0], -1)
+
+        def turn(_: int, direction: Array, matrix: Array = matrix) -> Array:
+            vector = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
+            return jnp.matmul(vector, matrix, precision=lax.Precision.HIGHEST)
+
+        start = matrix[jnp.argmax((matrix**2).sum(axis=1))]
+        direction = lax.fori_loop(0, observed.SPECTRAL_TURNS, turn, start)
+        vectors[axis] = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
+        gradient = direction.reshape(rest)
+        axes.remove(axis)
+        vectors[0] = unit(gradient)
+    return [vectors[axis] for axis in sorted(vectors)]
+
+
+def unit(vector: Array) -> Array:
+    """The vector at length 1; 0 stays 0."""
+    size = jnp.sqrt((vector**2).sum())
+    return vector / jnp.where(size > 0, size, 1)
+
+
+def over_time(tensor: Array, column: Array) -> Array:
+    """Σ_t column_t tensor_t: (W, I_1, …, I_N) → (I_1, …, I_N)."""
+    return jnp.tensordot(column, tensor, axes=1, precision=lax.Precision.HIGHEST)
+
+
+def over_modes(tensor: Array, columns: Columns) -> Array:
+    """Σ over all modes of the tensor times a column each: (W, I_1, …, I_N) → (W,)."""
+    flat = layout.outer_product(columns, None).reshape(-1)
+    return jnp.matmul(tensor.reshape(tensor.shape[0], -1), flat, precision=lax.Precision.HIGHEST)
+
+
+def over_other_modes(slice_sum: Array, columns: Columns, mode: int) -> Array:
+    """Σ over all modes but one of (I_1, …, I_N) times a column each: (I_mode,)."""
+    for other in reversed(range(slice_sum.ndim)):
+        if other != mode:
+            slice_sum = jnp.tensordot(slice_sum, columns[other], axes=((other,), (0,)), precision=lax.Precision.HIGHEST)
+    return slice_sum
+
+
+def squares(means: Columns, variances: Columns) -> Columns:
+    """E a² of every axis."""
+    return [mean**2 + spread for mean, spread in zip(means, variances, strict=True)]
+
+
+class Newcomer(NamedTuple):
+    """A component that wants to be born."""
+
+    means: Columns
+    variances: Columns
+    precision_shape: Array
+    precision_rate: Array
+    evidence: Array
+    """What its rows and its precision add to the bound; negative."""
+
+    def low_rank(self, places: Places | None = None) -> Array:
+        """x̄ of the newcomer alone (W, I_1, …, I_N)."""
+        return layout.outer_product(self.means, places)
+
+    def square(self, places: Places | None = None) -> Array:
+        """E x² of the newcomer alone (W, I_1, …, I_N)."""
+        return layout.outer_product(squares(self.means, self.variances), places)
+
+
+class Draft(NamedTuple):
+    """A newcomer that is still being fitted."""
+
+    means: Columns
+    variances: Columns
+    rate: Array
+    """d of its precision λ ~ Ga(c, d)."""
+    factor: Array
+    """ψ: noise variance with the newcomer over that without, at most 1."""
+    left: Array
+    """Σ w E r² with the newcomer."""
+
+
+class Birth:
+    """Variational rank-one fit to the residual. `energy` is Σ w E r², `count` is Σ ω O."""
+
+    def __init__(
+        self,
+        weights: Array,
+        residual: Array,
+        energy: Array,
+        count: Array,
+        row_share: Array,
+        prior: float,
+        places: Places | None = None,
+    ) -> None:
+        self.weights, self.weighted = weights, weights * residual
+        self.energy, self.count, self.prior, self.places = energy, count, prior, places
+        sizes = weights.shape[1:] if places is None else places.sizes
+        self.shares = [row_share, *(jnp.ones(rows, weights.dtype) for rows in sizes)]
+        self.shape = prior + jnp.stack([share.sum() for share in self.shares]).sum() / 2
+
+    def draft(self) -> Draft:
+        """A spectral start, swept a few times."""
+        means = leading_directions(self.weighted, self.places)
+        # Least squares for the temporal row, then the same typical size on every axis: where the prior wants it.
+        one = jnp.ones((), self.weights.dtype)
+        nearly_nothing = jnp.asarray(float(np.finfo(self.weights.dtype).tiny), self.weights.dtype)
+        gram, projection = self._sums(0, means, [jnp.zeros_like(mean) for mean in means])
+        means[0], _ = self._solve(0, gram, projection, nearly_nothing, one)
+        size = jnp.stack(
+            [jnp.sqrt(share @ mean**2 / share.sum()) for share, mean in zip(self.shares, means, strict=True)]
+        )
+        common = jnp.prod(size ** (1 / len(means)))
+        factors = jnp.where(size > 0, common / jnp.where(size > 0, size, 1), 0)
+        means = [mean * factor for mean, factor in zip(means, factors, strict=True)]
+        variances = [jnp.zeros_like(mean) for mean in means]
+        start = Draft(means, variances, self._rate(means, variances), one, one * self.energy)
+        swept: Draft = lax.fori_loop(0, FIRST_SWEEPS, self._turn, start)
+        return swept
+
+    def promising(self, draft: Draft) -> Array:
+        """Whether it may be worth its place: by what it explains alone, at least `HOPE` of what it costs.
+
+        What the outlier model gains besides is known only after the whole fit.
+        """
+        less_noise = self.count * jnp.log(self.energy / jnp.maximum(draft.left, LEAST_FACTOR * self.energy))
+        explained = jnp.maximum(self.energy - draft.left, less_noise) / 2
+        return explained > -HOPE * self._newcomer(draft).evidence
+
+    def finished(self, draft: Draft) -> Newcomer:
+        """The newcomer after all sweeps."""
+        swept: Draft = lax.fori_loop(FIRST_SWEEPS, SWEEPS, self._turn, draft)
+        return self._newcomer(swept)
+
+    def unfinished(self, draft: Draft) -> Newcomer:
+        """The newcomer as it is."""
+        return self._newcomer(draft)
+
+    def _turn(self, _: int, draft: Draft) -> Draft:
+        means, variances = list(draft.means), list(draft.variances)
+        precision = self.shape / draft.rate
+        shared = None
+        if self.places is None:
+            shared = over_time(self.weights, means[0] ** 2 + variances[0]), over_time(self.weighted, means[0])
+        for axis in range(1, len(means)):
+            gram, projection = self._sums(axis, means, variances, shared)
+            means[axis], variances[axis] = self._solve(axis, gram, projection, precision, draft.factor)
+        gram, projection = self._sums(0, means, variances)
+        means[0], variances[0] = self._solve(0, gram, projection, precision, draft.factor)
+        left = self.energy - 2 * projection @ means[0] + gram @ (means[0] ** 2 + variances[0])
+        factor = jnp.clip(left / jnp.maximum(self.count, 1), LEAST_FACTOR, 1)
+        return Draft(means, variances, self._rate(means, variances), factor, left)
+
+    def _sums(
+        self, axis: int, means: Columns, variances: Columns, shared: tuple[Array, Array] | None = None
+    ) -> tuple[Array, Array]:
+        """G and g of all rows of an axis, each (rows,); modes share the sums over time."""
+        second = squares(means, variances)
+        if self.places is not None:
+            return observed.column_sums(second, means, self.weights, self.weighted, axis, self.places)
+        if shared is None:
+            return over_modes(self.weights, second[1:]), over_modes(self.weighted, means[1:])
+        gram = over_other_modes(shared[0], second[1:], axis - 1)
+        return gram, over_other_modes(shared[1], means[1:], axis - 1)
+
+    def _solve(self, axis: int, gram: Array, projection: Array, precision: Array, factor: Array) -> tuple[Array, Array]:
+        used = self.shares[axis] > 0
+        per_share = jnp.where(used, 1 / jnp.where(used, self.shares[axis] * factor, 1), 0)
+        spread = jnp.where(used, 1 / (precision + gram * per_share), 0)
+        return spread * projection * per_share, spread
+
+    def _rate(self, means: Columns, variances: Columns) -> Array:
+        energy = [share @ square for share, square in zip(self.shares, squares(means, variances), strict=True)]
+        return self.prior + jnp.stack(energy).sum() / 2
+
+    def _newcomer(self, draft: Draft) -> Newcomer:
+        shape, rate = self.shape, draft.rate
+        evidence = -gamma_gap(shape, rate, self.prior, self.prior)
+        for share, mean, spread in zip(self.shares, draft.means, draft.variances, strict=True):
+            log_spread = jnp.log(jnp.where(spread > 0, spread, 1))
+            terms = expected_log(shape, rate) + 1 + log_spread - shape / rate * (mean**2 + spread)
+            evidence += (share * terms).sum() / 2
+        return Newcomer(draft.means, draft.variances, shape, rate, evidence)
+
+
+def born(factors: Factors, newcomer: Newcomer) -> Factors:
+    """The factors with the newcomer in the first free place."""
+    place = jnp.argmin(factors.alive)
+    grown = replace(
+        factors,
+        alive=factors.alive.at[place].set(True),
+        precision_shape=factors.precision_shape.at[place].set(newcomer.precision_shape),
+        precision_rate=factors.precision_rate.at[place].set(newcomer.precision_rate),
+    )
+    for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
+        covariance = covariance.at[:, place, place].set(newcomer.variances[axis])
+        grown = with_axis(grown, axis, mean.at[:, place].set(newcomer.means[axis]), covariance)
+    return grown

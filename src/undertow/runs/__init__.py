@@ -1,0 +1,8 @@
+"""The loop: source → step → sinks, with checkpoints and resume."""
+
+from undertow.runs.entry import run
+from undertow.runs.errors import RunError, RunInterrupted
+from undertow.runs.progress import Progress, RunSummary
+from undertow.runs.runner import Model
+
+__all__ = ["Model", "Progress", "RunError", "RunInterrupted", "RunSummary", "run"]

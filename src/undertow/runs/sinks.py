@@ -1,0 +1,103 @@
+"""Where results go: the store, the alerts, and the checkpoint that says how far both have got."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.runs.checkpoints import Snapshot, Snapshots
+from undertow.runs.store.alerts import AlertSink, Format, open_sink, rows_of
+from undertow.runs.store.folder import PRIVATE
+from undertow.runs.store.layout import Layout
+from undertow.runs.store.results import ResultStore
+from undertow.sources.base import Item
+
+
+class Sinks:
+    """Called by the writing thread alone, in the order of the slices."""
+
+    def __init__(self, folder: Path, layout: Layout, alerts: Format | None, threshold: float) -> None:
+        self._layout = layout
+        self._threshold = threshold
+        self._store = ResultStore(folder, layout)
+        self._alerts: AlertSink | None = None if alerts is None else open_sink(alerts, folder, layout)
+        self._snapshots = Snapshots(folder / PRIVATE)
+        self._attributes: dict[str, Any] = {}
+        self.safe = 0
+        """Slices that a later run need not do again."""
+        self.alerts = 0
+        """Alerts added by this run."""
+        self.troubles: Counter[str] = Counter()
+        """What the model noticed in this run, by its code."""
+
+    def prepare(self, slices: int, marks: Mapping[str, int], attributes: Mapping[str, Any]) -> None:
+        """Be ready to add the slice with index ``slices``."""
+        self._attributes = dict(attributes)
+        self._store.prepare(slices, self._attributes)
+        if self._alerts is not None:
+            self._alerts.go_back(slices, marks.get("alerts", 0))
+        self.safe = slices
+
+    def add(self, item: Item, result: Any) -> None:
+        """One more slice and what the model said about it."""
+        index = self._store.length
+        seen = ~np.isnan(item.values)
+        flagged = seen & (result.outlier_probability >= self._threshold)
+        steps = {
+            "rank": int(result.rank),
+            "noise_std": float(result.noise_std),
+            "evidence": float(result.evidence),
+            "status": " ".join(result.status.codes) or "ok",
+            "observed": float(seen.mean()),
+            "outlier_rate": int(np.count_nonzero(flagged)) / max(int(np.count_nonzero(seen)), 1),
+            "fit_error": _relative_error(item.values, result.low_rank, seen & ~flagged),
+        }
+        slices = {name: item.values if name == "data" else getattr(result, name) for name in self._layout.keep}
+        self._store.append(item.time, steps, slices)
+        if self._alerts is not None:
+            numbers = (item.values, result.low_rank, result.std, result.outlier_probability)
+            rows = rows_of(self._layout, index, item.time, flagged, numbers)
+            self._alerts.add(index, rows)
+            self.alerts += len(rows)
+        self.troubles.update(result.status.codes)
+        in_force = getattr(result, "settings", None)
+        if in_force:  # what the model settled on by itself, where it does
+            self._attributes["settings_in_force"] = json.dumps(dict(in_force), default=_plain, sort_keys=True)
+
+    def checkpoint(self, snapshot: Snapshot, *, alone: bool = False) -> None:
+        """Make everything so far safe, then say so in one move."""
+        if self._alerts is not None:
+            self._alerts.flush()
+        self._store.flush(self._attributes)
+        marks = {} if self._alerts is None else {"alerts": self._alerts.mark()}
+        self._snapshots.write(replace(snapshot, marks=marks, attributes=self._attributes), alone=alone)
+        self.safe = snapshot.slices
+
+    def close(self) -> None:
+        """Let go of open files."""
+        if self._alerts is not None:
+            self._alerts.close()
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as numbers, anything else as text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+def _relative_error(values: NDArray[Any], low_rank: NDArray[Any], where: NDArray[np.bool_]) -> float:
+    """‖x − L‖ / ‖x‖ over the entries asked for; NaN where there is nothing to compare."""
+    x = np.asarray(values[where], np.float64)
+    largest = float(np.abs(x).max(initial=0.0))
+    if largest == 0.0:
+        return float("nan")
+    with np.errstate(over="ignore"):
+        difference = (x - np.asarray(low_rank, np.float64)[where]) / largest  # scaled: squares rarely overflow then
+        # Sums rather than norms: those go through BLAS, whose threads would spin against the model's.
+        return float(np.sqrt(np.square(difference).sum() / np.square(x / largest).sum()))

@@ -1,0 +1,84 @@
+"""The Zarr group of one run: append, flush, go back to an earlier length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.runs.store.files import StoreError, replace_file, sync_folders
+from undertow.runs.store.growing import GrowingArray
+from undertow.runs.store.layout import STEP_VARIABLES, Layout
+from undertow.runs.store.metadata import documents, with_length
+
+
+class ResultStore:
+    """All arrays of a store. Readers see a length only once all chunks of that length are on the disk."""
+
+    def __init__(self, folder: Path, layout: Layout) -> None:
+        self._folder = folder
+        self._layout = layout
+        self._documents = documents(layout)
+        time, step = layout.time_name, layout.step_chunk
+        self._arrays = {time: GrowingArray(folder / time, layout.times.dtype, (), step)}
+        for name, (dtype, _) in STEP_VARIABLES.items():
+            self._arrays[name] = GrowingArray(folder / name, dtype, (), step)
+        for name in layout.keep:
+            self._arrays[name] = GrowingArray(folder / name, layout.float_type, layout.shape, layout.chunk)
+
+    @property
+    def length(self) -> int:
+        """Slices appended so far, those in memory included."""
+        return self._arrays[self._layout.time_name].length
+
+    def prepare(self, length: int, attributes: Mapping[str, Any]) -> None:
+        """Write what never changes and be ready to append at ``length``: 0, or that of a checkpoint."""
+        growing = set(self._arrays)
+        for name, content in self._documents.items():
+            path = self._folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.parent.name not in growing and path.parent != self._folder:
+                replace_file(path, content)  # labels
+        # First what readers see, then what it was about: at no moment does the group claim what is not there.
+        self._commit(length, attributes)
+        for name, array in self._arrays.items():
+            try:
+                array.go_back(length)
+            except (FileNotFoundError, RuntimeError, ValueError) as error:
+                raise StoreError(
+                    f"{name} in {self._folder} is missing or damaged ({error}): "
+                    "run again with --overwrite to start from the beginning"
+                ) from error
+
+    def append(self, time: Any, steps: Mapping[str, Any], slices: Mapping[str, NDArray[Any]]) -> None:
+        """One more slice: its time, its values per step, and the arrays to be kept."""
+        index = self.length
+        rows: dict[str, Any] = {self._layout.time_name: self._layout.times.stored(time, index), **steps}
+        for name in self._layout.keep:
+            rows[name] = self._fitting(name, slices[name], index)
+        for name, array in self._arrays.items():
+            array.append(rows[name])
+
+    def flush(self, attributes: Mapping[str, Any]) -> None:
+        """Everything appended so far is safe on the disk and visible to readers."""
+        for array in self._arrays.values():
+            array.flush()
+        self._commit(self.length, attributes)
+        sync_folders([self._folder, *(array.folder for array in self._arrays.values())])
+
+    def _commit(self, length: int, attributes: Mapping[str, Any]) -> None:
+        for name, content in with_length(self._documents, list(self._arrays), length, dict(attributes)).items():
+            # Readers and a resumed run go by the group's own document; those of the arrays can be made anew from it.
+            replace_file(self._folder / name, content, durable=name == "zarr.json")
+
+    def _fitting(self, name: str, values: NDArray[Any], index: int) -> NDArray[Any]:
+        with np.errstate(over="ignore"):
+            stored = np.asarray(values, self._layout.float_type)
+        if self._layout.precision == "single" and np.isinf(stored).any():
+            raise StoreError(
+                f"{name} of slice {index} is too large for single precision: start again with --precision double"
+            )
+        return stored

@@ -1,0 +1,81 @@
+"""The times of the slices, as numbers or text that a store can hold and xarray reads back as they were."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from undertow.runs.store.files import StoreError
+
+Kind = Literal["index", "datetime", "whole", "number", "text"]
+
+
+@dataclass(frozen=True)
+class Times:
+    """What kind of times a stream has. It is settled by the first slice: a column has one type."""
+
+    kind: Kind
+
+    @classmethod
+    def like(cls, time: Any) -> Times:
+        """The kind of this time."""
+        if time is None:
+            return cls("index")
+        if isinstance(time, (np.datetime64, datetime.date)):
+            return cls("datetime")
+        if isinstance(time, str):
+            return cls("text")
+        if isinstance(time, (int, np.integer)) and not isinstance(time, bool):
+            return cls("whole")
+        if isinstance(time, (float, np.floating)):
+            return cls("number")
+        raise StoreError(f"times must be dates, numbers or text, got {time!r}: convert them first")
+
+    @property
+    def dtype(self) -> str:
+        """Of the stored column."""
+        return {"number": "<f8", "text": "str"}.get(self.kind, "<i8")
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """How to read the numbers, by the CF conventions."""
+        if self.kind == "datetime":
+            return {"units": "nanoseconds since 1970-01-01T00:00:00", "calendar": "proleptic_gregorian"}
+        return {}
+
+    def stored(self, time: Any, index: int) -> int | float | str:
+        """What goes into the column for the slice with this index."""
+        if self.kind == "index":
+            return index
+        if self.kind == "text" and isinstance(time, str):
+            return time
+        if self.kind == "datetime" and isinstance(time, (np.datetime64, datetime.date)):
+            return _nanoseconds(time)
+        if self.kind in ("whole", "number") and isinstance(time, (int, float, np.integer, np.floating)):
+            number = float(time)
+            if self.kind == "number":
+                return number
+            if isinstance(time, (int, np.integer)) or number.is_integer():
+                return int(time)
+        raise StoreError(
+            f"the time of slice {index} is {time!r}, and the times before it were of another kind ({self.kind}): "
+            "give all slices times of one kind"
+        )
+
+    def shown(self, stored: int | float | str) -> int | float | str:
+        """A stored time as it goes into text: numbers as they are, dates in ISO form without empty fractions."""
+        if self.kind != "datetime":
+            return stored
+        text = str(np.datetime64(int(stored), "ns"))
+        return text.removesuffix("000").removesuffix("000").removesuffix(".000")
+
+
+def _nanoseconds(time: np.datetime64 | datetime.date) -> int:
+    moment = np.datetime64(time)
+    exact = moment.astype("datetime64[ns]")
+    if not np.isnat(moment) and exact.astype(moment.dtype) != moment:
+        raise StoreError(f"the time {time} lies outside the years 1678 to 2262 that can be stored: use numbers or text")
+    return int(exact.astype(np.int64))

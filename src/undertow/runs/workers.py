@@ -1,0 +1,114 @@
+"""Threads at both ends of the loop: one reads ahead, one writes behind, and neither runs away."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from undertow.sources.base import Item
+
+_PATIENCE = 0.1  # seconds between looks at whether the other side is still there
+
+
+class NothingYet(Exception):
+    """The source has neither given a slice nor ended; not a `TimeoutError`, which a source may well raise itself."""
+
+
+class Reader:
+    """Reads slices ahead of the computation, at most ``ahead`` of them.
+
+    The thread is a daemon: one that waits for a pipe which never speaks must not keep the process alive.
+    """
+
+    def __init__(self, slices: Callable[[], Iterator[Item]], ahead: int) -> None:
+        self._slices = slices
+        self._queue: queue.Queue[Item | BaseException | None] = queue.Queue(ahead)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="undertow reader", daemon=True)
+        self._thread.start()
+
+    def next(self) -> Item | None:
+        """The next slice, or None at the end of the stream; whatever reading raised is raised here.
+
+        Raises:
+            NothingYet: ask again.
+        """
+        try:
+            got = self._queue.get(timeout=_PATIENCE)
+        except queue.Empty:
+            raise NothingYet from None
+        if isinstance(got, BaseException):
+            raise got
+        return got
+
+    def stop(self) -> bool:
+        """End the thread; False if it is stuck in a read."""
+        self._stopped.set()
+        self._thread.join(timeout=1.0)
+        return not self._thread.is_alive()
+
+    def _read(self) -> None:
+        last: BaseException | None = None
+        try:
+            for item in self._slices():
+                if not self._put(item):
+                    return
+        except BaseException as error:
+            last = error
+        self._put(last)
+
+    def _put(self, item: Item | BaseException | None) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(item, timeout=_PATIENCE)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+
+class Writer:
+    """Does jobs in the order given, at most ``behind`` of them waiting; after a failure the rest is dropped."""
+
+    def __init__(self, behind: int) -> None:
+        self._queue: queue.Queue[Callable[[], Any] | None] = queue.Queue(behind)
+        self.error: BaseException | None = None
+        """What a job raised."""
+        self._thread = threading.Thread(target=self._work, name="undertow writer", daemon=True)
+        self._thread.start()
+
+    def do(self, job: Callable[[], Any]) -> None:
+        """Hand over a job, waiting for room; raises what an earlier job raised."""
+        while True:
+            self.check()
+            try:
+                self._queue.put(job, timeout=_PATIENCE)
+                return
+            except queue.Full:
+                continue
+
+    def check(self) -> None:
+        """Raise what a job raised."""
+        if self.error is not None:
+            raise self.error
+
+    def finish(self) -> None:
+        """Wait until everything handed over is done; raises what a job raised."""
+        self.stop()
+        self.check()
+
+    def stop(self) -> None:
+        """Wait until everything handed over is done or dropped."""
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+
+    def _work(self) -> None:
+        while (job := self._queue.get()) is not None:
+            if self.error is None:
+                try:
+                    job()
+                except BaseException as error:
+                    self.error = error

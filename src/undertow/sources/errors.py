@@ -1,0 +1,79 @@
+"""Whatever goes wrong in a file or its library becomes one sentence; sizes are checked before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from undertow.sources.base import StreamError
+
+MAX_SLICE_ENTRIES = 2**28
+"""Entries of one slice: 2 GiB in double precision. Larger claims come from damaged headers or need to be cut."""
+
+MAX_LOADED_BYTES = 2**31
+"""What may be read at once where a format cannot be read piece by piece."""
+
+MAX_LENGTH = 2**40
+
+
+@contextmanager
+def told_in_one_sentence(what: str, remedy: str) -> Iterator[None]:
+    """Turn any exception into a :class:`StreamError`: libraries raise whatever they like for damaged files."""
+    try:
+        yield
+    except StreamError:
+        raise
+    except MemoryError:
+        raise StreamError(f"{what} (it needs more memory than there is): {remedy}") from None
+    except Exception as error:
+        raise StreamError(f"{what} ({_reason(error)}): {remedy}") from error
+
+
+def _reason(error: Exception) -> str:
+    text = str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    short = words if len(words) <= 160 else words[:159] + "…"
+    return short.rstrip(".:") or type(error).__name__
+
+
+def optional(module: str, extra: str, purpose: str) -> Any:
+    """An optional package, imported only now; its absence is one sentence with the command that helps."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.split(".")[0]
+        raise StreamError(
+            f"{purpose} needs {package}, which is not installed: pip install 'undertow[{extra}]'"
+        ) from None
+
+
+def check_slice_shape(name: str, shape: tuple[int, ...]) -> None:
+    """Refuse slices without modes or entries, and those that cannot be meant."""
+    if not shape:
+        raise StreamError(
+            f"{name} must have a time axis and at least one more, got one axis only: reshape it to (times, 1)"
+        )
+    if math.prod(shape) == 0:
+        raise StreamError(f"{name} must have slices with at least one entry, got shape {shape}: check the file")
+    if math.prod(shape) > MAX_SLICE_ENTRIES:
+        raise StreamError(
+            f"{name} must have slices of at most {MAX_SLICE_ENTRIES} entries, got shape {shape}: "
+            "check the file, or cut it into smaller ones"
+        )
+
+
+def check_length(name: str, length: int) -> None:
+    """Refuse a number of slices that can only come from a damaged header."""
+    if not 0 <= length <= MAX_LENGTH:
+        raise StreamError(f"{name} claims to hold {length} slices: check the file, it may be damaged")
+
+
+def check_real(name: str, dtype: np.dtype[Any]) -> None:
+    """Only real numbers: never objects, which would have to be unpickled."""
+    if dtype.kind not in "biuf" or dtype.hasobject:
+        raise StreamError(f"{name} must hold real numbers, got dtype {dtype}: convert it to float first")

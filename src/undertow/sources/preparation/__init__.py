@@ -1,0 +1,1 @@
+"""What is done to the slices of any source: selection, masks, sizes, times."""

@@ -1,0 +1,90 @@
+"""Resume is tested by killing: SIGKILL at random moments, then the same run again, until the stream has ended."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stubs import everything_in
+
+# One process forks a run, kills it after a random time and forks it again: starting Python anew takes much longer.
+_STUB_RUNS = """
+import os, random, signal, sys, time
+from pathlib import Path
+import numpy as np
+import zarr, zarr.codecs, zarr.storage, numcodecs, pyarrow.parquet
+from stubs import StubModel, StubStream, load_stub
+from undertow.runs import run
+
+folder, alerts = Path(sys.argv[1]), sys.argv[2]
+every, seconds, kills = int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
+
+def follow(store, seconds):
+    stream = StubStream(1000, pause=0.001, times=lambda index: np.datetime64("2024-05-01T00:00") + index)
+    run(stream, StubModel(), store=store, alerts=alerts, checkpoint_every=every or None, checkpoint_seconds=seconds,
+        keep="low_rank,std,outliers,data", resume=True, load=load_stub)
+
+def child(*arguments):
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        follow(*arguments)
+    except BaseException as error:
+        print(repr(error), flush=True)
+        os._exit(1)
+    os._exit(0)
+
+assert os.waitpid(child(folder / "whole", 1000), 0)[1] == 0
+draw, killed = random.Random(alerts), 0
+for attempt in range(kills):
+    pid = child(folder / "killed", seconds)
+    time.sleep(0.03 + 0.15 * draw.random())
+    os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    assert status in (0, signal.SIGKILL), status
+    killed += status == signal.SIGKILL
+assert os.waitpid(child(folder / "killed", seconds), 0)[1] == 0
+print(killed, "killed")
+"""
+
+_REAL_RUN = """
+import os, signal, sys
+from pathlib import Path
+import undertow as ut
+from stubs import StubStream
+
+def maybe_die(now):
+    if now.slices == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+ut.run(StubStream(16, shape=(6, 5), pause=0.005), ut.RobustCP(window=4, max_rank=3), store=Path(sys.argv[1]),
+       checkpoint_every=3, checkpoint_seconds=0.05, resume=True, progress=maybe_die)
+"""
+
+
+def call(program, *arguments):
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("alerts", "every", "seconds"),
+    [("csv", 40, 1000), ("parquet", 64, 0.07), ("jsonl", 0, 0.05)],
+    ids=["checkpoints by slices", "by both", "by seconds"],
+)
+def test_killed_at_random_moments_the_store_is_byte_for_byte_the_same(tmp_path, alerts, every, seconds):
+    done = call(_STUB_RUNS, tmp_path, alerts, every, seconds, 12)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout.split()[0]) > 5, "most runs ended before they were killed"
+    whole, pieces = everything_in(tmp_path / "whole"), everything_in(tmp_path / "killed")
+    assert list(pieces) == list(whole)
+    assert [name for name in whole if whole[name] != pieces[name]] == []
+
+
+def test_the_real_model_goes_on_bit_for_bit(tmp_path):
+    assert call(_REAL_RUN, tmp_path / "whole", 0).returncode == 0
+    assert [call(_REAL_RUN, tmp_path / "killed", slices).returncode for slices in (8, 0)] == [-9, 0]
+    assert everything_in(tmp_path / "killed") == everything_in(tmp_path / "whole")

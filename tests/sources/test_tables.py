@@ -1,0 +1,221 @@
+"""Long tables: labels, duplicates, order, dialects."""
+
+import errno
+import gzip
+import os
+
+import numpy as np
+import pytest
+from stream_files import LENGTH, SOURCES, TABLE, csv_text, make_parquet, numbers
+
+from undertow.sources import StreamError, open_stream
+from undertow.sources.formats import lines
+
+SMALL = {"time": "t", "modes": "a,b", "value": "x"}
+
+
+def table(tmp_path, text, name="small.csv"):
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
+
+
+def test_missing_rows_and_empty_values_are_missing_entries(tmp_path):
+    path = table(tmp_path, "t,a,b,x\n0,p,u,1\n0,q,v,2\n1,p,u,\n1,p,v,NaN\n1,q,u,4\n")
+    stream = open_stream(path, **SMALL)
+    first, second = stream.slices()
+    np.testing.assert_array_equal(first.values, [[1, np.nan], [np.nan, 2]])
+    np.testing.assert_array_equal(second.values, [[np.nan, np.nan], [4, np.nan]])
+    assert (first.time, second.time) == (0, 1)
+    assert stream.length == 2
+    assert stream.labels == (("p", "q"), ("u", "v"))
+    assert stream.time_name == "t"
+
+
+def test_duplicates_are_refused_or_summed(tmp_path):
+    path = table(tmp_path, "t,a,b,x\n0,p,u,1\n0,p,u,2\n0,q,u,5\n")
+    with pytest.raises(StreamError, match=r"two rows for p, u at t 0"):
+        list(open_stream(path, **SMALL).slices())
+    (item,) = open_stream(path, **SMALL, duplicates="sum").slices()
+    np.testing.assert_array_equal(item.values, [[3], [5]])
+
+
+def test_given_labels_fix_order_and_size(tmp_path):
+    path = table(tmp_path, "t,a,b,x\n0,p,1,1\n0,q,2,2\n")
+    stream = open_stream(path, **SMALL, labels={"a": ["r", "q", "p"], "b": [2, 1]})
+    (item,) = stream.slices()
+    np.testing.assert_array_equal(item.values, [[np.nan, np.nan], [2, np.nan], [np.nan, 1]])
+    assert stream.labels == (("r", "q", "p"), (2, 1))
+
+
+def test_labels_from_a_file(tmp_path):
+    path = table(tmp_path, "t,a,b,x\n0,p,u,1\n")
+    table(tmp_path, "p\nq\n", "names.txt")
+    assert open_stream(path, **SMALL, labels=[f"a=@{tmp_path / 'names.txt'}"]).shape == (2, 1)
+
+
+def test_a_label_that_was_not_announced_is_one_sentence(tmp_path):
+    path = table(tmp_path, "t,a,b,x\n0,p,u,1\n1,z,u,1\n")
+    stream = open_stream(path, **SMALL, labels={"a": ["p"]})
+    with pytest.raises(StreamError, match=r"holds the label 'z' in a, which was not announced"):
+        list(stream.slices())
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["10", "9", "1"], (1, 9, 10)),
+        (["1.5", "0.5"], (0.5, 1.5)),
+        (["01", "1"], ("01", "1")),
+        (["b", "a"], ("a", "b")),
+        (["NA", ""], ("", "NA")),
+    ],
+)
+def test_labels_are_numbers_only_where_all_are_written_as_such(tmp_path, labels, expected):
+    path = table(tmp_path, "t,a,b,x\n" + "".join(f"0,{label},u,1\n" for label in labels))
+    assert open_stream(path, **SMALL).labels[0] == expected
+
+
+@pytest.mark.parametrize(("mark", "suffix"), [(";", "csv"), ("\t", "tsv"), (",", "csv")])
+def test_dialects(tmp_path, mark, suffix):
+    text = f"\ufefft,a,b,x\r\n0,{mark_quoted(mark)},u,1.5\r\n".replace(",", mark)
+    stream = open_stream(table(tmp_path, text, f"small.{suffix}"), **SMALL)
+    (item,) = stream.slices()
+    assert item.values.tolist() == [[1.5]]
+    assert stream.labels[0] == (f"p {mark} q",)
+
+
+def mark_quoted(mark):
+    return f'"p {mark} q"'
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (["3", "1", "2"], [1, 2, 3]),
+        (["0.5", "0.25"], [0.25, 0.5]),
+        (["2024-01-02", "2024-01-01"], [np.datetime64("2024-01-01"), np.datetime64("2024-01-02")]),
+        (["2024-01-02T03:04:05Z"], [np.datetime64("2024-01-02T03:04:05")]),
+        (["b", "a", "b"], ["b", "a"]),
+        (["12:30:00", "11:00:00"], ["12:30:00", "11:00:00"]),
+    ],
+)
+def test_times_of_all_kinds(tmp_path, times, expected):
+    rows = "".join(f"{time},p,u{i},1\n" for i, time in enumerate(times))
+    found = [item.time for item in open_stream(table(tmp_path, "t,a,b,x\n" + rows), **SMALL).slices()]
+    assert found == expected
+
+
+def test_rows_out_of_order_are_sorted_and_noticed(made):
+    shuffled = open_stream(made("csv_shuffled").path, **TABLE)
+    assert any("were sorted first" in notice for notice in shuffled.notices)
+    np.testing.assert_array_equal([item.values for item in shuffled.slices()], numbers())
+    assert open_stream(made("csv").path, **TABLE).notices == []
+    np.testing.assert_array_equal([item.values for item in shuffled.slices()], numbers())  # once more
+
+
+def test_a_full_disk_is_one_sentence_when_rows_must_be_sorted(made, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(StreamError, match="No space left on device"):
+        list(open_stream(made("csv_shuffled").path, **TABLE).slices())
+
+
+def test_many_small_blocks_give_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 300)
+    for shuffled in (False, True):
+        (tmp_path / "a.csv").write_text(csv_text(shuffled))
+        items = list(open_stream(tmp_path / "a.csv", **TABLE).slices())
+        np.testing.assert_array_equal([item.values for item in items], numbers())
+        for done, item in enumerate(items, start=1):
+            rest = list(open_stream(tmp_path / "a.csv", **TABLE).slices(item.position))
+            assert len(rest) == LENGTH - done
+            assert all(np.array_equal(then.values, x) for then, x in zip(rest, numbers()[done:], strict=True))
+
+
+def test_modes_may_be_one_or_many(tmp_path):
+    path = table(tmp_path, "t,a,b,c,x\n0,p,u,1,7\n0,q,u,2,8\n")
+    assert open_stream(path, time="t", modes="a", value="x").shape == (2,)
+    assert open_stream(path, time="t", modes=["a", "b", "c"], value="x").shape == (2, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("t,a,b\n0,p,u\n", "no column 'x'"),
+        ("t,a,b,x,x\n0,p,u,1,2\n", "two columns 'x'"),
+        ("t,a,b,x\n0,p,u,many\n", "could not be opened"),
+        ("t,a,b,x\n,p,u,1\n1,p,u,1\n", "rows without t"),
+        ("t,a,b,x\n0,p\n", "could not be opened"),
+        ("t,a,b,x\n", "no rows"),
+        ("\n\n", "column names"),
+        ("", "empty"),
+    ],
+)
+def test_bad_tables_are_one_sentence(tmp_path, text, message):
+    with pytest.raises(StreamError, match=message) as caught:
+        list(open_stream(table(tmp_path, text), **SMALL).slices())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"time": "t"},
+        {"time": "t", "modes": "t", "value": "x"},
+        SMALL | {"labels": {"q": ["1"]}},
+        SMALL | {"size": "2x2"},
+    ],
+)
+def test_bad_options_for_tables(tmp_path, options):
+    with pytest.raises(StreamError):
+        open_stream(table(tmp_path, "t,a,b,x\n0,p,u,1\n"), **options)
+
+
+def test_a_table_with_too_many_labels_is_refused_before_a_slice_is_made(tmp_path):
+    rows = "".join(f"0,p{i},u{i},1\n" for i in range(20_000))
+    with pytest.raises(StreamError, match="20000×20000 labels"):
+        open_stream(table(tmp_path, "t,a,b,x\n" + rows), **SMALL)
+
+
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1000)
+    with pytest.raises(StreamError, match="does not look like text"):
+        open_stream(table(tmp_path, "t,a,b,x\n" + "7" * 5000), **SMALL)
+
+
+def test_parquet_of_other_types(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = {
+        "t": pa.array([1, 1, 2], pa.uint8()),
+        "a": pa.array(["p", "q", "p"]).dictionary_encode(),
+        "b": pa.array([1.5, 2.0, 1.5]),
+        "x": pa.array([True, False, None]),
+    }
+    pq.write_table(pa.table(data), tmp_path / "a.parquet")
+    stream = open_stream(tmp_path / "a.parquet", **SMALL)
+    first, second = stream.slices()
+    assert stream.labels[0] == ("p", "q")
+    assert first.values.tolist()[0][0] == 1
+    assert np.isnan(second.values).all()
+    with pytest.raises(StreamError, match="must hold numbers"):
+        open_stream(tmp_path / "a.parquet", time="t", modes="b", value="a")
+
+
+def test_packed_tables_stop_at_their_damage(tmp_path):
+    packed = gzip.compress(csv_text().encode())
+    (tmp_path / "a.csv.gz").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(StreamError):
+        open_stream(tmp_path / "a.csv.gz", **TABLE)
+
+
+def test_row_groups_are_found_again(tmp_path):
+    made = make_parquet(tmp_path)
+    items = list(open_stream(made.path, **made.options).slices())
+    assert {item.position["source"]["place"] for item in items} > {0}
+    assert len(items) == LENGTH
+    assert open_stream(made.path, **made.options).labels[0] == tuple(SOURCES)
