@@ -10,5 +10,5 @@ def bound(model, config, core):
     """The whole lower bound."""
     weights = core.window.slice_weights(config.forgetting)
     residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
-    own = model.evidence(config, core.outliers, core.window, weights, residual, variance)
-    return own + rank.evidence(core.factors, model.row_share(weights), config.precision_prior)
+    own = model.elbo(config, core.outliers, core.window, weights, residual, variance)
+    return own + rank.elbo(core.factors, model.row_share(weights), config.precision_prior)

@@ -30,14 +30,14 @@ def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, de
     along = present.reshape(-1, *[1] * len(shape))
     mask = (rng.random((length, *shape)) < observed) & along
     values = np.where(mask, rng.normal(size=mask.shape), 0)
-    alive = np.ones(size, bool)
+    active = np.ones(size, bool)
     if dead and size > 1:
-        alive[int(rng.integers(size))] = False
+        active[int(rng.integers(size))] = False
 
     def rows(count, used):
-        mean = rng.normal(size=(count, size)) * alive * used[:, None]
+        mean = rng.normal(size=(count, size)) * active * used[:, None]
         root = rng.normal(size=(count, size, size)) * 0.3
-        both = alive[:, None] & alive[None, :]
+        both = active[:, None] & active[None, :]
         return mean, np.where(both & used[:, None, None], root @ root.transpose(0, 2, 1) + 0.1 * np.eye(size), 0)
 
     modes = [rows(count, np.ones(count, bool)) for count in shape]
@@ -47,7 +47,7 @@ def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, de
         covariances=tuple(jnp.asarray(covariance) for _, covariance in modes),
         row_means=jnp.asarray(row_means),
         row_covariances=jnp.asarray(row_covariances),
-        alive=jnp.asarray(alive),
+        active=jnp.asarray(active),
         precision_shape=jnp.asarray(rng.uniform(1, 3, size)),
         precision_rate=jnp.asarray(rng.uniform(1, 3, size)),
     )
@@ -122,27 +122,27 @@ def variance(factors):
 def updated_rows(factors, weights, targets, share, axis):
     """Means and covariances of the rows of one axis, dead components at 0."""
     means, covariances = means_of(factors), covariances_of(factors)
-    alive = np.flatnonzero(np.asarray(factors.alive))
+    active = np.flatnonzero(np.asarray(factors.active))
     precision = np.asarray(factors.precision_shape / factors.precision_rate)
     new_mean, new_covariance = np.zeros_like(means[axis]), np.zeros_like(covariances[axis])
     for i in range(means[axis].shape[0]):
         if share[i] == 0:
             continue
-        matrix, vector = np.diag(precision[alive]), np.zeros(len(alive))
+        matrix, vector = np.diag(precision[active]), np.zeros(len(active))
         for index in entries(weights):
             if index[axis] != i:
                 continue
             moment, product = 1.0, 1.0
             for other, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
                 if other != axis:
-                    row = mean[index[other]][alive]
-                    moment = moment * (np.outer(row, row) + covariance[index[other]][np.ix_(alive, alive)])
+                    row = mean[index[other]][active]
+                    moment = moment * (np.outer(row, row) + covariance[index[other]][np.ix_(active, active)])
                     product = product * row
             matrix = matrix + weights[index] * moment / share[i]
             vector = vector + weights[index] * targets[index] * product / share[i]
         spread = np.linalg.inv(matrix)
-        new_covariance[i][np.ix_(alive, alive)] = spread
-        new_mean[i][alive] = spread @ vector
+        new_covariance[i][np.ix_(active, active)] = spread
+        new_mean[i][active] = spread @ vector
     return new_mean, new_covariance
 
 
@@ -159,21 +159,21 @@ def gamma_gap(shape, rate, prior_shape, prior_rate):
 
 def low_rank_evidence(factors, share, prior):
     """Rows and precisions of the living components."""
-    alive = np.flatnonzero(np.asarray(factors.alive))
+    active = np.flatnonzero(np.asarray(factors.active))
     shape, rate = np.asarray(factors.precision_shape), np.asarray(factors.precision_rate)
-    total = -sum(gamma_gap(shape[r], rate[r], prior, prior) for r in alive)
+    total = -sum(gamma_gap(shape[r], rate[r], prior, prior) for r in active)
     for axis, (mean, covariance) in enumerate(zip(means_of(factors), covariances_of(factors), strict=True)):
         for i in range(mean.shape[0]):
             counts = share[i] if axis == 0 else 1.0
             if counts == 0:
                 continue
-            spread = covariance[i][np.ix_(alive, alive)]
+            spread = covariance[i][np.ix_(active, active)]
             entropy = 0.5 * np.linalg.slogdet(2 * np.pi * np.e * spread)[1]
             prior = sum(
                 0.5 * (digamma(shape[r]) - np.log(rate[r]))
                 - 0.5 * np.log(2 * np.pi)
                 - 0.5 * shape[r] / rate[r] * (mean[i, r] ** 2 + covariance[i, r, r])
-                for r in alive
+                for r in active
             )
             total += counts * (entropy + prior)
     return total

@@ -71,7 +71,7 @@ class StubModel:
             outlier_probability=probability,
             rank=1 + self.steps % 3,
             noise_std=1.0 / self.steps,
-            evidence=-float(self.steps),
+            elbo=-float(self.steps),
             status=StubStatus(("RANK_FULL",) if self.steps % 7 == 0 else ()),
         )
 

@@ -40,7 +40,7 @@ def same(one, other):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-6, atol=1e-6 * scale)
     np.testing.assert_allclose(one.outlier_probability, other.outlier_probability, atol=1e-6)
     np.testing.assert_array_equal(one.outlier_probability > 0.5, other.outlier_probability > 0.5)
-    np.testing.assert_allclose([one.noise_std, one.evidence], [other.noise_std, other.evidence], rtol=1e-6)
+    np.testing.assert_allclose([one.noise_std, one.elbo], [other.noise_std, other.elbo], rtol=1e-6)
     assert (one.rank, one.iterations, one.status) == (other.rank, other.iterations, other.status)
     assert one.settings == other.settings
 
@@ -75,7 +75,7 @@ def test_same_as_single_streams_with_gaps_and_latecomers(settings, slices, monke
             else:
                 assert np.isnan(result.low_rank[member]).all()
                 assert np.isnan(result.noise_std[member])
-                assert (result.rank[member], result.iterations[member], result.trouble[member]) == (-1, -1, -1)
+                assert (result.rank[member], result.iterations[member], result.flags[member]) == (-1, -1, -1)
                 with pytest.raises(ValueError, match=f"member {member} was absent"):
                     result[member]
     assert len(ranks) > 1

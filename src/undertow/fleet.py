@@ -23,7 +23,7 @@ from undertow.engine import batching as batch
 from undertow.engine import functional
 from undertow.engine.fleet_reporting import FleetResult, FleetTelling, gathered
 from undertow.engine.functional import State, scope
-from undertow.engine.reporting import Foretold
+from undertow.engine.reporting import CrossPrediction
 from undertow.engine.selection import Member, Panel
 from undertow.estimator import RobustCP
 from undertow.inputs.dense import Slice, as_slice, peek_shape
@@ -116,31 +116,37 @@ class Fleet:
         values[self._places] = scaling.scaled(piece.values)
         masks = self._spread(piece.mask, np.zeros((capacity, *self._shape), np.bool_))
         beginning, on_board = (self._spread(one, np.zeros(capacity, np.bool_)) for one in (new, here))
-        foretells = (self._units > 0) & (self._steps > 0) if not self._config.robust else np.zeros(capacity, np.bool_)
-        halves = self._halves(foretells)
+        cross_predicts = (
+            (self._units > 0) & (self._steps > 0) if not self._config.robust else np.zeros(capacity, np.bool_)
+        )
+        halves = self._halves(cross_predicts)
 
         def chunk(number: int) -> tuple[Core, Report | None, Any]:
             part = slice(number * self._size, (number + 1) * self._size)
-            core, foretold = self._chunks[number], None
+            core, cross_predicted = self._chunks[number], None
             if number > 0 and not on_board[part].any():
                 return core, None, None
             with scope(self._config):
                 if beginning[part].any():
                     core = batch.restart(core, beginning[part], self._config, with_window=False)
                 if halves is not None:
-                    foretold = batch.foretell_all(core, values[part], masks[part], halves[part], self._config)
-                return *batch.advance_all(core, values[part], masks[part], on_board[part], self._config), foretold
+                    cross_predicted = batch.cross_predict_all(
+                        core, values[part], masks[part], halves[part], self._config
+                    )
+                return *batch.advance_all(
+                    core, values[part], masks[part], on_board[part], self._config
+                ), cross_predicted
 
-        chunks, reports, foretold = zip(*_in_threads(chunk, len(self._chunks)), strict=True)
+        chunks, reports, cross_predicted = zip(*_in_threads(chunk, len(self._chunks)), strict=True)
         told = FleetTelling(
             config=self._config,
             scaling=scaling,
             report=next(report for report in reports if report is not None),
             given=Given(piece),
-            foretold=None if halves is None else self._joined(foretold),
+            cross_predicted=None if halves is None else self._joined(cross_predicted),
             reports=reports,
             places=self._places,
-            could_foretell=foretells[self._places],
+            could_cross_predict=cross_predicts[self._places],
         )
         self._chunks, self._units = list(chunks), self._spread(units, self._units.copy())
         self._steps = self._steps + on_board
@@ -306,21 +312,21 @@ class Fleet:
                 "free: use fewer members, or a smaller window or max_rank."
             )
 
-    def _halves(self, foretells: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    def _halves(self, cross_predicts: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """For models that are not robust: which half of its slice each entry belongs to, as a single model has it."""
-        if not foretells.any():
+        if not cross_predicts.any():
             return None
-        halves = np.zeros((len(foretells), *self._shape), np.bool_)
-        for steps in np.unique(self._steps[foretells]):
+        halves = np.zeros((len(cross_predicts), *self._shape), np.bool_)
+        for steps in np.unique(self._steps[cross_predicts]):
             halves[self._steps == steps] = half_of_all(self._shape, int(steps))
         return halves
 
-    def _joined(self, foretold: Sequence[Any]) -> Foretold:
+    def _joined(self, cross_predicted: Sequence[Any]) -> CrossPrediction:
         """What was foretold, members first."""
         mean, variance = (
-            gathered([None if one is None else one[part] for one in foretold], self._places) for part in (0, 1)
+            gathered([None if one is None else one[part] for one in cross_predicted], self._places) for part in (0, 1)
         )
-        return Foretold(mean, np.where(variance > 0, variance, 1))
+        return CrossPrediction(mean, np.where(variance > 0, variance, 1))
 
     def _spread(self, by_member: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
         places[self._places] = by_member

@@ -10,26 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.model.flags import Trouble
+from undertow.model.flags import Flags
 
 Floats = NDArray[np.floating[Any]]
 
 _ADVICE = {
-    Trouble.EMPTY: "nothing was observed in this slice: the low rank is the prior's guess, see std",
-    Trouble.NOT_CONVERGED: "the sweeps ended at max_iterations before the slice stood still: raise it if this goes on",
-    Trouble.RANK_FULL: "all max_rank components are in use: raise max_rank if the error matters more than the time",
-    Trouble.RANK_ZERO: "no structure was found above the noise: wait for more slices, or lengthen the window",
-    Trouble.MANY_OUTLIERS: "most of this slice does not fit the factors: the scene has changed, or the slice is bad",
-    Trouble.CHANGED: "this slice did not fit what was learned before it: the scene has changed, "
+    Flags.EMPTY: "nothing was observed in this slice: the low rank is the prior's guess, see std",
+    Flags.NOT_CONVERGED: "the sweeps ended at max_iterations before the slice stood still: raise it if this goes on",
+    Flags.RANK_FULL: "all max_rank components are in use: raise max_rank if the error matters more than the time",
+    Flags.RANK_ZERO: "no structure was found above the noise: wait for more slices, or lengthen the window",
+    Flags.MANY_OUTLIERS: "most of this slice does not fit the factors: the scene has changed, or the slice is bad",
+    Flags.CHANGED: "this slice did not fit what was learned before it: the scene has changed, "
     "errors may be large for a while",
-    Trouble.NO_NOISE: "the data are fitted to the last digit: the error bars are at their least, not to be trusted",
-    Trouble.SINGULAR: "some rows could not be solved and kept their last values: use dtype='float64'",
-    Trouble.OUT_OF_RANGE: "some values are a billion times the stream's usual size and were left out as outliers: "
+    Flags.NO_NOISE: "the data are fitted to the last digit: the error bars are at their least, not to be trusted",
+    Flags.SINGULAR: "some rows could not be solved and kept their last values: use dtype='float64'",
+    Flags.OUT_OF_RANGE: "some values are a billion times the stream's usual size and were left out as outliers: "
     "check the data, or start a new model if the unit has changed",
-    Trouble.NOT_FINITE: "the arithmetic overflowed, and this slice was left out: use dtype='float64'",
+    Flags.NOT_FINITE: "the arithmetic overflowed, and this slice was left out: use dtype='float64'",
 }
 
-_HARMLESS = Trouble.RANK_FULL | Trouble.RANK_ZERO | Trouble.EMPTY
+_HARMLESS = Flags.RANK_FULL | Flags.RANK_ZERO | Flags.EMPTY
 """Worth knowing, but the answer is as good as the data allow."""
 
 
@@ -37,22 +37,22 @@ _HARMLESS = Trouble.RANK_FULL | Trouble.RANK_ZERO | Trouble.EMPTY
 class Status:
     """How a step went. ``str(status)`` is "ok" or the advice, one sentence per trouble."""
 
-    trouble: Trouble = Trouble.NONE
+    flags: Flags = Flags.NONE
 
     @property
     def ok(self) -> bool:
         """False where the answer is worse than the data would allow, or the slice itself is suspicious."""
-        return not self.trouble & ~_HARMLESS
+        return not self.flags & ~_HARMLESS
 
     @property
     def codes(self) -> tuple[str, ...]:
         """Names of what was noticed, for machines."""
-        return tuple(flag.name or "" for flag in Trouble if flag and flag in self.trouble)
+        return tuple(flag.name or "" for flag in Flags if flag and flag in self.flags)
 
     @property
     def advice(self) -> tuple[str, ...]:
         """One sentence for each."""
-        return tuple(text for flag, text in _ADVICE.items() if flag in self.trouble)
+        return tuple(text for flag, text in _ADVICE.items() if flag in self.flags)
 
     def __str__(self) -> str:
         return "; ".join(self.advice) or "ok"
@@ -128,7 +128,7 @@ class Estimate:
     @cached_property
     def status(self) -> Status:
         """How it went, with advice."""
-        return Status(self._told.trouble())
+        return Status(self._told.flags())
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
@@ -157,7 +157,7 @@ class StepResult(Estimate):
         return value
 
     @cached_property
-    def evidence(self) -> float:
+    def elbo(self) -> float:
         """Lower bound of the log evidence of the window, in the stream's own unit. Not comparable between settings."""
-        value: float = self._told.evidence()
+        value: float = self._told.elbo()
         return value

@@ -54,7 +54,7 @@ def assert_sound(result, mask=None):
     assert (result.low_rank_std >= 0).all()
     assert ((result.outlier_probability >= 0) & (result.outlier_probability <= 1)).all()
     assert np.isfinite(result.noise_std)
-    assert np.isfinite(result.evidence)
+    assert np.isfinite(result.elbo)
     if mask is not None:
         assert (result.outlier_probability[~mask] == 0).all()
         assert (result.outliers[~mask] == 0).all()
@@ -345,7 +345,7 @@ def test_places_follow_the_rank_and_change_nothing_else(monkeypatch, tmp_path):
         np.testing.assert_allclose(found.low_rank, expected.low_rank, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(found.std, expected.std, rtol=1e-5)
         assert found.status.codes == expected.status.codes
-        places.append(narrow.state.core.factors.alive.shape[0])
+        places.append(narrow.state.core.factors.active.shape[0])
     assert places[0] == 16
     assert places[-1] < 16
     narrow.save(tmp_path / "narrow.ckpt")
@@ -361,12 +361,12 @@ def test_places_grow_when_they_are_full(monkeypatch):
         state, _ = ut.step(state, x)
     factors = rank.resized(state.core.factors, 4)
     np.testing.assert_allclose(predict.low_rank(factors), predict.low_rank(state.core.factors), rtol=1e-5, atol=1e-6)
-    crowded = replace(state, steps=10, core=replace(state.core, factors=replace(factors, alive=factors.alive | True)))
+    crowded = replace(state, steps=10, core=replace(state.core, factors=replace(factors, active=factors.active | True)))
     grown = functional.fitted(crowded)
-    assert grown.core.factors.alive.shape == (8,)
-    assert int(grown.core.factors.alive.sum()) == 4
+    assert grown.core.factors.active.shape == (8,)
+    assert int(grown.core.factors.active.sum()) == 4
     assert functional.fitted(replace(crowded, steps=11)) is not grown
-    assert functional.fitted(replace(crowded, steps=11)).core.factors.alive.shape == (4,)
+    assert functional.fitted(replace(crowded, steps=11)).core.factors.active.shape == (4,)
 
 
 def test_huge_windows_need_not_wait_for_few_places(monkeypatch):
@@ -374,11 +374,13 @@ def test_huge_windows_need_not_wait_for_few_places(monkeypatch):
     state = ut.init(ut.make_config("fixed", max_rank=16, window=20), (6, 5))
     for x in drifting((6, 5), 2, slices=functional.REVIEW, seed=1).values:
         state, _ = ut.step(state, x)
-    assert functional.fitted(state).core.factors.alive.shape == (16,)
+    assert functional.fitted(state).core.factors.active.shape == (16,)
     monkeypatch.setattr(functional, "HUGE", 20 * 30)
-    assert functional.fitted(state).core.factors.alive.shape == (4,)
+    assert functional.fitted(state).core.factors.active.shape == (4,)
     emptier = replace(state.core.window, mask=state.core.window.mask.at[0].set(False))  # one slice less is known
-    assert functional.fitted(replace(state, core=replace(state.core, window=emptier))).core.factors.alive.shape == (16,)
+    assert functional.fitted(replace(state, core=replace(state.core, window=emptier))).core.factors.active.shape == (
+        16,
+    )
 
 
 def test_results_are_fetched_when_asked_for(monkeypatch):

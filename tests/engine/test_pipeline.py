@@ -40,7 +40,7 @@ def test_the_answers_are_the_same(slices, monkeypatch):
     for one, other in zip(results, expected, strict=True):
         np.testing.assert_array_equal(one.low_rank, other.low_rank)
         np.testing.assert_array_equal(one.outlier_probability, other.outlier_probability)
-        assert (one.rank, one.evidence, str(one.status)) == (other.rank, other.evidence, str(other.status))
+        assert (one.rank, one.elbo, str(one.status)) == (other.rank, other.elbo, str(other.status))
         assert one.settings == other.settings
         assert one.indices is None
     np.testing.assert_array_equal(model.reconstruct(2), plain.reconstruct(2))

@@ -10,7 +10,7 @@ import pytest
 import undertow as ut
 from undertow.engine import functional
 from undertow.engine import selection as panel
-from undertow.engine.reporting import SETTINGS, Foretold
+from undertow.engine.reporting import SETTINGS, CrossPrediction
 from undertow.inputs.dense import as_slice
 from undertow.inputs.scaling import Given, Scaling
 from undertow.lab.synthetic.streams import drifting
@@ -36,7 +36,7 @@ def assert_same_answer(one, other):
     for name in ("low_rank", "std", "low_rank_std", "outliers", "outlier_probability"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.settings == other.settings
-    assert (one.rank, one.evidence, one.iterations) == (other.rank, other.evidence, other.iterations)
+    assert (one.rank, one.elbo, one.iterations) == (other.rank, other.elbo, other.iterations)
 
 
 # Who may take part
@@ -99,8 +99,8 @@ def at_work(scores, configs=CONFIGS, steps=5, judged=5, **fields):
 def judged(piece, errors):
     """Scores of two models that miss every entry of a slice by so much."""
     before = at_work([0.0, 0.0], CONFIGS[:2], judged=0)
-    foretold = [Foretold(piece.values + error, np.ones(SHAPE)) for error in errors]
-    return panel._judged(before, piece, foretold)
+    cross_predicted = [CrossPrediction(piece.values + error, np.ones(SHAPE)) for error in errors]
+    return panel._judged(before, piece, cross_predicted)
 
 
 def test_the_better_foreteller_speaks():
@@ -149,10 +149,10 @@ def test_scores_are_averages_over_the_recent_past():
 def test_one_that_joined_late_is_judged_once_its_window_is_full():
     before = at_work([-1.0, -1.0], CONFIGS[:2], steps=50)
     piece = as_slice(np.ones(SHAPE))
-    foretold = [Foretold(piece.values + 0.1, np.ones(SHAPE))] * 2
+    cross_predicted = [CrossPrediction(piece.values + 0.1, np.ones(SHAPE))] * 2
     for steps, counts in ((5, 5), (6, 6)):
         young = replace(before.members[1], state=replace(before.members[1].state, steps=steps))
-        after = panel._judged(replace(before, members=(before.members[0], young)), piece, foretold)
+        after = panel._judged(replace(before, members=(before.members[0], young)), piece, cross_predicted)
         assert [member.judged for member in after.members] == [6, counts]
 
 
@@ -400,14 +400,14 @@ def test_a_model_without_outliers_still_tells_what_is_surprising():
 def test_nothing_can_be_foretold_before_anything_is_learned():
     state = ut.init(ut.make_config("fixed", **SMALL), SHAPE)
     data = slow(slices=16, outlier_fraction=0.0)
-    assert functional.foretell(state, Given(as_slice(data.values[0]))) is None
+    assert functional.cross_predict(state, Given(as_slice(data.values[0]))) is None
     state, _ = single(data.values[:15])
-    foretold = functional.foretell(state, Given(as_slice(data.values[15])))
+    cross_predicted = functional.cross_predict(state, Given(as_slice(data.values[15])))
     error = np.linalg.norm(
-        Scaling.of(state.config, state.unit).unscaled(foretold.mean) - data.low_rank[15]
+        Scaling.of(state.config, state.unit).unscaled(cross_predicted.mean) - data.low_rank[15]
     ) / np.linalg.norm(data.low_rank[15])
     assert error < 0.5
-    assert (foretold.variance > 0).all()
+    assert (cross_predicted.variance > 0).all()
 
 
 def test_slices_that_tell_nothing_do_not_end_the_opening():

@@ -49,7 +49,7 @@ def test_both_paths_agree(changes):
             wanted = getattr(theirs, name)[x.indices]
             np.testing.assert_allclose(getattr(ours, name), wanted, rtol=1e-6, atol=1e-9, err_msg=name)
         assert (ours.rank, ours.iterations, ours.status) == (theirs.rank, theirs.iterations, theirs.status)
-        assert ours.evidence == pytest.approx(theirs.evidence, rel=1e-9)
+        assert ours.elbo == pytest.approx(theirs.elbo, rel=1e-9)
         np.testing.assert_array_equal(ours.indices, x.indices)
         rooms.append(observed.entries)
         ranks.append(ours.rank)
@@ -106,7 +106,7 @@ def test_save_load_and_the_rest_of_the_shell(always_sparse, tmp_path):
     loaded = ut.load(tmp_path / "state.ckpt")
     one, other = model.update(last), loaded.update(last)
     np.testing.assert_array_equal(one.low_rank, other.low_rank)
-    assert one.evidence == other.evidence
+    assert one.elbo == other.elbo
     with pytest.raises(ValueError, match="use at"):
         model.transform(xs)
     with pytest.raises(TypeError, match=r"must be sparse .* like the stream before it, got ndarray"):
@@ -199,9 +199,9 @@ def test_what_goes_in_comes_back(data):
     assert room >= max(64, where.size)
     (kept,) = placing.placed(x, room, x.values)
     np.testing.assert_array_equal(placing.as_given(kept, x), values)
-    places = placing.places(x, room)
+    entry_index = placing.entry_index(x, room)
     whole = x.to_slice()
-    sorted_ones = tuple(index[: where.size] for index in places.indices)
+    sorted_ones = tuple(index[: where.size] for index in entry_index.indices)
     np.testing.assert_array_equal(whole.values[sorted_ones], kept[: where.size])
     half = placing.half(whole, 7)
     np.testing.assert_array_equal(half[indices], placing.half(x, 7))
@@ -223,7 +223,7 @@ def compiled(shape, count, rank=2):
     state = functional.init(config, shape, entries=count)
     x = ut.Entries(tuple(np.arange(count) for _ in shape), np.ones(count), shape)
     values = placing.placed(x, state.entries, x.values.astype(np.float32), x.mask)
-    return advance.lower(state.core, *values, config, None, placing.places(x, state.entries)).compile()
+    return advance.lower(state.core, *values, config, None, placing.entry_index(x, state.entries)).compile()
 
 
 def test_memory_goes_with_entries_and_rows_not_with_the_size_of_a_slice():

@@ -109,6 +109,6 @@ def test_the_bound_is_the_sum_of_its_dense_terms(preset):
         config, core = dense.random_core((4, 3), 3, 3, preset, seed=8)
         model = MODELS[preset]
         share = model.row_share(core.window.slice_weights(config.forgetting))
-        got = rank.evidence(core.factors, share, config.precision_prior)
+        got = rank.elbo(core.factors, share, config.precision_prior)
         expected = dense.low_rank_evidence(core.factors, [float(value) for value in share], config.precision_prior)
     assert float(got) == pytest.approx(expected, rel=1e-10)

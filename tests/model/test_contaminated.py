@@ -96,7 +96,7 @@ def test_noise_of_entries(shape, size, length):
 def test_evidence(shape, size, length):
     config, core, square, omega, _ = setting(shape, size, length)
     residual = np.sqrt(square / 2)
-    got = contaminated.evidence(config, core.outliers, core.window, omega, residual, square / 2)
+    got = contaminated.elbo(config, core.outliers, core.window, omega, residual, square / 2)
     np.testing.assert_allclose(got, dense.contaminated_evidence(config, core.outliers, core.window, square), rtol=1e-10)
 
 
@@ -114,7 +114,7 @@ def test_a_row_that_was_shut_out_is_reconsidered():
 
 
 def evidence_of(config, state, window, omega, residual, spread):
-    return float(contaminated.evidence(config, state, window, omega, residual, spread))
+    return float(contaminated.elbo(config, state, window, omega, residual, spread))
 
 
 def test_a_quench_never_lowers_the_evidence():

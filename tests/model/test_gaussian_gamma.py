@@ -75,6 +75,6 @@ def test_noise(shape, size, length, tau):
 @CASES
 def test_evidence(shape, size, length):
     config, core, residual, spread, omega, _ = setting(shape, size, length)
-    got = gaussian_gamma.evidence(config, core.outliers, core.window, omega, residual, spread)
+    got = gaussian_gamma.elbo(config, core.outliers, core.window, omega, residual, spread)
     expected = dense.gaussian_gamma_evidence(config, core.outliers, core.window, residual, spread)
     np.testing.assert_allclose(got, expected, rtol=1e-10)

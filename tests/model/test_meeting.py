@@ -89,7 +89,7 @@ def test_the_worth_of_a_slice_is_its_part_of_the_bound(seed):
     def both(scale, ratio):
         one = replace(state, slice_scale=jnp.asarray([scale]), ratio=jnp.asarray(ratio))
         one = contaminated.update_probability(one, window, residual**2)
-        bound = contaminated.evidence(config, one, window, jnp.ones(1), residual, nothing)
+        bound = contaminated.elbo(config, one, window, jnp.ones(1), residual, nothing)
         return float(bound), float(mixture.slice_worth(one, window.mask, residual**2))
 
     first = both(1.0, 30.0)

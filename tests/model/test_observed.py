@@ -37,7 +37,9 @@ def both(shape, size, length, seed, observed=0.4, **settings):
     pieces = [
         Entries(tuple(np.nonzero(there)), slice_[there], shape) for slice_, there in zip(values, mask, strict=True)
     ]
-    parts = [(*placing.placed(piece, ROOM, piece.values, piece.mask), placing.places(piece, ROOM)) for piece in pieces]
+    parts = [
+        (*placing.placed(piece, ROOM, piece.values, piece.mask), placing.entry_index(piece, ROOM)) for piece in pieces
+    ]
     stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *parts)
     window = Window(*stacked[:2], core.window.newest, core.window.filled, stacked[2])
     sparse = replace(
@@ -56,7 +58,7 @@ def both(shape, size, length, seed, observed=0.4, **settings):
 def listed(array, window):
     """Of an array (W, I_1, …, I_N) the entries of the sparse window (W, E), 0 in empty places."""
     slots = np.arange(window.values.shape[0])[:, None]
-    return jnp.where(window.mask, jnp.asarray(array)[(slots, *window.places.indices)], 0)
+    return jnp.where(window.mask, jnp.asarray(array)[(slots, *window.entry_index.indices)], 0)
 
 
 def assert_same(ours, theirs):
@@ -74,16 +76,16 @@ def test_sweeps_and_rows(shape, size, length):
     _, core, sparse = both(shape, size, length, seed=1)
     rng = np.random.default_rng(0)
     weights = jnp.asarray(np.asarray(core.window.mask) * rng.uniform(0.5, 2, core.window.mask.shape))
-    few, places = listed(weights, sparse.window), sparse.window.places
+    few, entry_index = listed(weights, sparse.window), sparse.window.entry_index
     share = jnp.asarray(rng.uniform(0.3, 1, length))
 
     @jax.jit
-    def updated(factors, weights, values, places):
-        swept = layout.sweep(factors, weights, values, share, places, 0.6)
-        return swept, layout.update_rows(factors, weights, weights * values, share, places)
+    def updated(factors, weights, values, entry_index):
+        swept = layout.sweep(factors, weights, values, share, entry_index, 0.6)
+        return swept, layout.update_rows(factors, weights, weights * values, share, entry_index)
 
     assert_same(
-        updated(sparse.factors, few, sparse.window.values, places),
+        updated(sparse.factors, few, sparse.window.values, entry_index),
         updated(core.factors, weights, core.window.values, None),
     )
 
@@ -96,7 +98,7 @@ def test_many_rows_are_solved_in_blocks(monkeypatch):
     monkeypatch.setattr(observed, "BLOCK", 2)
     swept = jax.jit(layout.sweep)
     assert_same(
-        swept(sparse.factors, sparse.window.mask * 1.5, sparse.window.values, share, sparse.window.places),
+        swept(sparse.factors, sparse.window.mask * 1.5, sparse.window.values, share, sparse.window.entry_index),
         swept(core.factors, core.window.mask * 1.5, core.window.values, share, None),
     )
 
@@ -104,14 +106,14 @@ def test_many_rows_are_solved_in_blocks(monkeypatch):
 @pytest.mark.parametrize(("shape", "size", "length"), PALETTE)
 def test_mean_variance_and_components(shape, size, length):
     _, core, sparse = both(shape, size, length, seed=2)
-    places, mask = sparse.window.places, sparse.window.mask
+    entry_index, mask = sparse.window.entry_index, sparse.window.mask
 
     @jax.jit
-    def told(factors, places):
-        component = layout.component(factors, 0, places)
-        return layout.low_rank(factors, places), layout.variance(factors, places), *component
+    def told(factors, entry_index):
+        component = layout.component(factors, 0, entry_index)
+        return layout.low_rank(factors, entry_index), layout.variance(factors, entry_index), *component
 
-    for ours, theirs in zip(told(sparse.factors, places), told(core.factors, None), strict=True):
+    for ours, theirs in zip(told(sparse.factors, entry_index), told(core.factors, None), strict=True):
         assert_same(jnp.where(mask, ours, 0), listed(theirs, sparse.window))
 
 
@@ -125,13 +127,13 @@ def test_births_and_deaths(shape, size, length):
     def moved(state):
         weights, targets = contaminated.weights_and_targets(state.outliers, state.window, omega)
         energy = (weights * targets**2).sum()
-        places = state.window.places
-        fit = birth.Birth(weights, targets, energy, count, omega, config.precision_prior, places)
+        entry_index = state.window.entry_index
+        fit = birth.Birth(weights, targets, energy, count, omega, config.precision_prior, entry_index)
         draft = fit.draft()
         newcomer = fit.finished(draft)
-        dead = rank.death(state.factors, targets, targets**2, weights, omega, config.precision_prior, places)
-        directions = birth.leading_directions(weights * targets, places)
-        seen = (newcomer.low_rank(places), newcomer.square(places), dead[1], dead[2])
+        dead = rank.death(state.factors, targets, targets**2, weights, omega, config.precision_prior, entry_index)
+        directions = birth.leading_directions(weights * targets, entry_index)
+        seen = (newcomer.low_rank(entry_index), newcomer.square(entry_index), dead[1], dead[2])
         return (
             (directions, fit.promising(draft)),
             newcomer,
@@ -159,7 +161,7 @@ def test_the_outlier_model(shape, size, length):
         updated = contaminated.update(config, state.outliers, state.window, omega, state.window.values, square)
         quenched = contaminated.colder(config, updated, state.window, omega, state.window.values, square)
         finished = contaminated.finish(config, quenched, state.window, omega, state.window.values, square)
-        bound = contaminated.evidence(config, finished, state.window, omega, state.window.values, square)
+        bound = contaminated.elbo(config, finished, state.window, omega, state.window.values, square)
         stuck = replace(state.outliers, probability=state.window.mask * 0.9)
         shut = [contaminated.shut_out(one, state.window, omega) for one in (state.outliers, stuck)]
         wide = contaminated.too_wide(config, updated, state.window, state.window.values, square)
@@ -190,10 +192,10 @@ def test_size_and_distance_of_whole_slices_need_no_entries(shape, size, length):
 
 def test_a_sample_is_spread_evenly_over_the_entries():
     lengths = jnp.asarray([3, 0, 200], jnp.int32)
-    places = replace(layout.no_places((3, 256), (9, 9)), lengths=lengths)
+    entry_index = replace(layout.empty_entry_index((3, 256), (9, 9)), lengths=lengths)
     values = jnp.arange(3 * 256.0).reshape(3, 256)
-    some = np.asarray(layout.sample(values, places, 40))
+    some = np.asarray(layout.sample(values, entry_index, 40))
     assert some.size == 40
     assert set(some) <= {0, 1, 2, *range(512, 712)}
     assert len(set(some)) == 40
-    assert np.asarray(layout.sample(values, places, 4000)).size == values.size
+    assert np.asarray(layout.sample(values, entry_index, 4000)).size == values.size

@@ -51,7 +51,7 @@ def elsewhere(core, seed):
     rng = np.random.default_rng(seed)
     gone = core.factors.past
     centre = tuple(
-        jnp.asarray(3 * rng.normal(size=mean.shape) * np.asarray(core.factors.alive)) for mean in gone.centre
+        jnp.asarray(3 * rng.normal(size=mean.shape) * np.asarray(core.factors.active)) for mean in gone.centre
     )
     projection = tuple(
         jnp.einsum("irk,ik->ir", unpack(gram), mean) for gram, mean in zip(gone.gram, centre, strict=True)
@@ -80,7 +80,7 @@ def test_what_leaves_is_summed_as_the_definition_says(shape, size, length):
     projection = [np.zeros((rows, size)) for rows in shape]
     counts, sums, rows_gone = np.zeros(shape), np.zeros(shape), np.zeros((3, size))
     flagged = clean = energy = 0.0
-    alive = np.asarray(core.factors.alive)
+    active = np.asarray(core.factors.active)
     for turn in range(2):
         core = replace(core, factors=replace(core.factors, past=replace(core.factors.past, trust=trust)))
         slot = (int(core.window.newest) + 1) % length
@@ -112,7 +112,7 @@ def test_what_leaves_is_summed_as_the_definition_says(shape, size, length):
             flagged += 0.8**length * rho
             clean += 0.8**length * (1 - rho)
             energy += 0.8**length * rho * tau[i] * square
-        for r in np.flatnonzero(alive):
+        for r in np.flatnonzero(active):
             own = covariances[0][slot, r, r]
             rows_gone[:, r] += 0.8**length * np.asarray([1, means[0][slot, r] ** 2 + own, 1 + np.log(own)])
         core = leave(config, core)
@@ -187,8 +187,8 @@ def test_a_short_window_and_its_past_know_as_much_as_a_long_window():
         rank.update_precision(case.factors, omega, config.precision_prior)
         for case, omega in zip((whole, core), omegas, strict=True)
     )
-    alive = np.asarray(whole.factors.alive)
-    np.testing.assert_allclose(other.precision[alive], one.precision[alive], rtol=1e-10)
+    active = np.asarray(whole.factors.active)
+    np.testing.assert_allclose(other.precision[active], one.precision[active], rtol=1e-10)
     one, other = (
         contaminated.update_rate(config, case.outliers, case.window, omega)
         for case, omega in zip((whole, core), omegas, strict=True)
@@ -243,7 +243,7 @@ def trajectory(case):
 
     def one_step(core, number):
         core = jax.lax.switch(number % len(steps), list(steps.values()), core)
-        return core, bound(contaminated, config, core) + past.evidence(core.factors, core.factors.past)
+        return core, bound(contaminated, config, core) + past.elbo(core.factors, core.factors.past)
 
     return jax.jit(lambda core: jax.lax.scan(one_step, core, jnp.arange(4 * len(steps)))), list(steps)
 
@@ -273,12 +273,14 @@ def test_trust_is_given_to_rows_that_stay_and_taken_from_rows_that_move():
         covariances=tuple(0 * covariance for covariance in core.factors.covariances),
     )
     assert all((trust == 1).all() for trust in past.update_trust(there).past.trust)
-    away = replace(there, means=(there.means[0].at[1].add(50.0 * core.factors.alive), *there.means[1:]))
+    away = replace(there, means=(there.means[0].at[1].add(50.0 * core.factors.active), *there.means[1:]))
     trust = past.update_trust(away).past.trust
     assert (np.asarray(trust[0]) == 1).tolist() == [True, False, True, True]
     gram = np.asarray(unpack(core.factors.past.gram[0]))[1]
-    moved = 50.0 * np.asarray(core.factors.alive)
-    np.testing.assert_allclose(trust[0][1], past.BELIEF * core.factors.alive.sum() / (moved @ gram @ moved), rtol=1e-10)
+    moved = 50.0 * np.asarray(core.factors.active)
+    np.testing.assert_allclose(
+        trust[0][1], past.BELIEF * core.factors.active.sum() / (moved @ gram @ moved), rtol=1e-10
+    )
 
 
 @double
@@ -330,10 +332,10 @@ def test_the_past_tells_how_entries_differ_and_the_window_how_large_the_noise_is
     np.testing.assert_allclose(state.noise_shape, shapes + counts / 2, rtol=1e-10)
     np.testing.assert_allclose(state.noise_rate, b * scale + sums / 2, rtol=1e-10)
 
-    def evidence(rate):
+    def elbo(rate):
         return (shapes * np.log(rate * scale) - (shapes + counts / 2) * np.log(rate * scale + sums / 2)).sum()
 
-    assert evidence(b) >= max(evidence(b * 0.999), evidence(b * 1.001))
+    assert elbo(b) >= max(elbo(b * 0.999), elbo(b * 1.001))
 
 
 @double

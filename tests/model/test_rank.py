@@ -68,15 +68,13 @@ def test_a_newcomer_adds_what_it_says_and_finds_what_is_there(shape, length):
     config, core, signal = planted(shape, length)
     newcomer = candidate(config, core)
     factors = born(core.factors, newcomer)
-    assert int(factors.alive.sum()) == 1
+    assert int(factors.active.sum()) == 1
     np.testing.assert_allclose(predict.low_rank(factors), newcomer.low_rank(), rtol=1e-9, atol=1e-12)
     spread = newcomer.square() - newcomer.low_rank() ** 2
     np.testing.assert_allclose(predict.variance(factors), spread, rtol=1e-6, atol=1e-9)
     omega = core.window.slice_weights(config.forgetting)
-    change = rank.evidence(factors, omega, config.precision_prior) - rank.evidence(
-        core.factors, omega, config.precision_prior
-    )
-    np.testing.assert_allclose(newcomer.evidence, change, rtol=1e-8)
+    change = rank.elbo(factors, omega, config.precision_prior) - rank.elbo(core.factors, omega, config.precision_prior)
+    np.testing.assert_allclose(newcomer.elbo, change, rtol=1e-8)
     assert bound(contaminated, config, replace(core, factors=factors)) > bound(contaminated, config, core)
     found = np.asarray(predict.low_rank(factors))
     assert np.linalg.norm(found - signal) < 0.2 * np.linalg.norm(signal)
@@ -123,17 +121,17 @@ def test_moves_bear_what_is_there_and_nothing_else():
         settled = contaminated.update(config, settled, window, omega, window.values, jnp.zeros_like(window.values))
     after = moves(config, window, progress(replace(core, window=window, outliers=settled)))
     assert not after.changed
-    assert not after.factors.alive.any()
+    assert not after.factors.active.any()
 
 
 def test_a_full_house_takes_no_newcomer():
     config, core, _ = planted((8, 7), 4)
-    full = replace(core.factors, alive=jnp.ones(3, bool), means=tuple(mean + 1.0 for mean in core.factors.means))
+    full = replace(core.factors, active=jnp.ones(3, bool), means=tuple(mean + 1.0 for mean in core.factors.means))
     spread = tuple(covariance + 1e-3 * jnp.eye(3) for covariance in core.factors.covariances)
     full = replace(full, covariances=spread, row_covariances=core.factors.row_covariances + 1e-3 * jnp.eye(3))
     full = replace(full, row_means=core.factors.row_means + jnp.asarray([3.0, 2.0, 1.0]))
     after = moves(config, core.window, progress(replace(core, factors=full)))
-    assert int(after.factors.alive.sum()) <= 3
+    assert int(after.factors.active.sum()) <= 3
 
 
 @CASES
@@ -144,13 +142,13 @@ def test_a_death_gains_what_it_says(shape, size, length):
     omega = core.window.slice_weights(config.forgetting)
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
     residual, variance = targets - predict.low_rank(core.factors), predict.variance(core.factors)
-    smaller = rank.without(core.factors, jnp.argmin(jnp.where(core.factors.alive, rank.sizes(core.factors), jnp.inf)))
+    smaller = rank.without(core.factors, jnp.argmin(jnp.where(core.factors.active, rank.sizes(core.factors), jnp.inf)))
     change = bound(contaminated, config, replace(core, factors=smaller)) - bound(contaminated, config, core)
     after, residual_after, variance_after, dies = rank.death(
         core.factors, residual, variance, weights, omega, config.precision_prior
     )
     assert bool(dies) == bool(change > 0)
-    assert int(after.alive.sum()) == int(core.factors.alive.sum()) - int(dies)
+    assert int(after.active.sum()) == int(core.factors.active.sum()) - int(dies)
     np.testing.assert_allclose(residual_after, targets - predict.low_rank(after), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(variance_after, predict.variance(after), rtol=1e-9, atol=1e-12)
 
@@ -172,13 +170,13 @@ def two_terms(columns):
     mask = np.asarray(core.window.mask)
     values = np.where(mask, signal + 0.05 * rng.normal(size=signal.shape), 0)
     time, *modes = (np.stack(axis, axis=1) for axis in zip(*columns(*truth), strict=True))
-    alive = jnp.arange(4) < time.shape[1]
+    active = jnp.arange(4) < time.shape[1]
 
     def padded(mean):
         return jnp.asarray(np.pad(mean, [(0, 0), (0, 4 - mean.shape[1])]))
 
     def certain(rows):
-        return jnp.broadcast_to(jnp.diag(1e-4 * alive), (rows, 4, 4))
+        return jnp.broadcast_to(jnp.diag(1e-4 * active), (rows, 4, 4))
 
     factors = replace(
         core.factors,
@@ -186,7 +184,7 @@ def two_terms(columns):
         covariances=tuple(certain(mode.shape[0]) for mode in modes),
         row_means=padded(time),
         row_covariances=certain(6),
-        alive=alive,
+        active=active,
     )
     outliers = replace(core.outliers, probability=jnp.zeros_like(core.outliers.probability))
     window = replace(core.window, values=jnp.asarray(values))
@@ -209,8 +207,8 @@ def test_entangled_components_make_room():
     np.testing.assert_allclose(predict.low_rank(start.factors), signal, rtol=1e-9)
     assert bool(crowded(start))
     after = thinned(config, core.window, start)
-    assert int(after.factors.alive.sum()) < 4
-    assert int(moves(config, core.window, after).factors.alive.sum()) == 2  # what has shrunk away meanwhile dies
+    assert int(after.factors.active.sum()) < 4
+    assert int(moves(config, core.window, after).factors.active.sum()) == 2  # what has shrunk away meanwhile dies
     found = predict.low_rank(after.factors)
     assert np.linalg.norm(found - signal) < 0.1 * np.linalg.norm(signal)
     np.testing.assert_allclose(after.residual, core.window.values - found, atol=1e-12)
@@ -223,22 +221,22 @@ def test_components_that_are_needed_stay():
     )
     assert not bool(crowded(start))
     after = thinned(config, core.window, start)  # asked all the same
-    np.testing.assert_array_equal(after.factors.alive, start.factors.alive)
+    np.testing.assert_array_equal(after.factors.active, start.factors.active)
     np.testing.assert_array_equal(after.residual, start.residual)
 
 
 def test_likeness_is_the_product_of_the_largest_cosines():
     _, core = dense.random_core((5, 4), 4, 6, "default", seed=2)
     factors = core.factors
-    alive = np.flatnonzero(factors.alive)
-    assert 2 < len(alive) < 4  # some are dead, and each has a choice
+    active = np.flatnonzero(factors.active)
+    assert 2 < len(active) < 4  # some are dead, and each has a choice
     expected = np.zeros(4)
-    for r in alive:
+    for r in active:
         expected[r] = np.prod(
             [
                 max(
                     abs(mean[:, r] @ mean[:, s]) / np.linalg.norm(mean[:, r]) / np.linalg.norm(mean[:, s])
-                    for s in alive
+                    for s in active
                     if s != r
                 )
                 for mean in dense.means_of(factors)

@@ -1,4 +1,5 @@
-"""Digests of what is compiled: they change when the arithmetic does, and not when something is moved or renamed."""
+"""Digests of what is compiled: they change when the arithmetic does, and not when something is moved or
+renamed."""
 
 import hashlib
 import re
@@ -28,19 +29,44 @@ ENTRIES = 8
 
 
 def digest(function, *arguments, **fixed):
-    """Of the jaxpr, without the names of functions and the addresses of objects."""
-    text = str(jax.make_jaxpr(lambda *traced: function(*traced, **fixed))(*arguments))
-    text = re.sub(r"\bname=\S+", "name=_", text)
-    text = re.sub(r"0x[0-9a-f]+", "0x", text)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    """Of the traced program: every operation with its parameters, shapes and operands, no name of a function."""
+    found = hashlib.sha256()
+    closed = jax.make_jaxpr(lambda *traced: function(*traced, **fixed))(*arguments)
+    _add(found, closed.jaxpr, closed.consts)
+    return found.hexdigest()[:16]
+
+
+def _add(found, jaxpr, consts=()):
+    """Add a program to a digest; variables count by the order of their appearance."""
+    numbers = {}
+
+    def operand(variable):
+        if hasattr(variable, "val"):
+            return f"{variable.aval.str_short()}={variable.val}"
+        return f"{variable.aval.str_short()}:{numbers.setdefault(variable, len(numbers))}"
+
+    found.update(repr([operand(one) for one in (*jaxpr.constvars, *jaxpr.invars)]).encode())
+    found.update(b"".join(np.asarray(const).tobytes() for const in consts))
+    for equation in jaxpr.eqns:
+        found.update(equation.primitive.name.encode())
+        found.update(repr([operand(one) for one in (*equation.invars, *equation.outvars)]).encode())
+        for key, value in sorted(equation.params.items()):
+            parts = value if isinstance(value, (tuple, list)) else [value]
+            for part in parts:
+                inner = getattr(part, "jaxpr", part)
+                if hasattr(inner, "eqns"):
+                    _add(found, inner, getattr(part, "consts", ()))
+                elif key != "name":
+                    found.update(re.sub("0x[0-9a-f]+|<function.*", "", f"{key}={part}").encode())
+    found.update(repr([operand(one) for one in jaxpr.outvars]).encode())
 
 
 def slice_of(state):
     """Values, mask and, for a sparse state, where they lie."""
     size = state.shape if state.entries is None else (state.entries,)
     values, mask = np.zeros(size, state.config.dtype), np.ones(size, bool)
-    places = jax.tree.map(lambda ring: ring[0], state.core.window.places)
-    return values, mask, places
+    entry_index = jax.tree.map(lambda ring: ring[0], state.core.window.entry_index)
+    return values, mask, entry_index
 
 
 def digests():
@@ -51,19 +77,21 @@ def digests():
             make_config(preset, **SMALL, **settings), shape, entries=ENTRIES if name == "sparse" else None
         )
         with functional.scope(state.config):
-            values, mask, places = slice_of(state)
+            values, mask, entry_index = slice_of(state)
             config = functional.working(state)
             holes = {"holes": 3} if name == "nearly_full" else {}
             found[name] = digest(
-                lambda core, values, mask, config, places, **holes: advance(
-                    core, values, mask, config, places=places, **holes
+                lambda core, values, mask, config, entry_index, **holes: advance(
+                    core, values, mask, config, entry_index=entry_index, **holes
                 ),
-                *(state.core, values, mask, config, places),
+                *(state.core, values, mask, config, entry_index),
                 **holes,
             )
             if name in ("fixed", "level", "sparse"):
                 half = mask.copy()
-                found[f"{name}_predict"] = digest(looks.foretell, state.core, values, mask, half, config, places)
+                found[f"{name}_predict"] = digest(
+                    looks.cross_predict, state.core, values, mask, half, config, entry_index
+                )
                 found[f"{name}_smooth"] = digest(looks.smooth, state.core, np.int32(0), config)
             if name == "level":
                 core, values, mask = jax.tree.map(lambda leaf: np.stack([leaf] * 2), (state.core, values, mask))

@@ -16,7 +16,7 @@ from recorded.streams import MODELS, SMALL, dense
 import undertow as ut
 
 HERE = Path(__file__).parent
-ARRAYS = {"mean": "low_rank", "elbo": "evidence"}
+ARRAYS = {"mean": "low_rank"}
 RECORDED = json.loads((HERE / "results.json").read_text())
 
 

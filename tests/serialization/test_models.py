@@ -28,7 +28,7 @@ def test_a_loaded_model_goes_on_bit_for_bit(preset, dtype, seen, tmp_path):
         one, other = model.update(x), loaded.update(x)
         for name in ("low_rank", "std", "outliers", "outlier_probability"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-        assert one.evidence == other.evidence
+        assert one.elbo == other.elbo
 
 
 def test_a_killed_process_goes_on_where_it_saved(tmp_path):

@@ -21,7 +21,7 @@ import numpy as np
 from jax import Array
 
 from undertow.config import Config
-from undertow.model.phases.infer import Report, foretell
+from undertow.model.phases.infer import Report, cross_predict
 from undertow.model.phases.sweep import Progress, swept
 from undertow.model.step import closed, crowded, due, init_core, moves, opened, quenched, sweeping, thinned, too_wide
 from undertow.model.types import Core, Window
@@ -130,9 +130,9 @@ def close_all(core: Core, window: Window, progress: Progress, present: Array, co
 
 
 @jax.jit
-def foretell_all(core: Core, values: Array, mask: Array, half: Array, config: Config) -> tuple[Array, Array]:
+def cross_predict_all(core: Core, values: Array, mask: Array, half: Array, config: Config) -> tuple[Array, Array]:
     """`looks.foretell` for all."""
-    means, variances = jax.vmap(foretell, in_axes=(0, 0, 0, 0, None))(core, values, mask, half, config)
+    means, variances = jax.vmap(cross_predict, in_axes=(0, 0, 0, 0, None))(core, values, mask, half, config)
     return means, variances
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from undertow.engine.reporting import Telling
 from undertow.inputs.scaling import LOG_UNIT
-from undertow.model.flags import Trouble
+from undertow.model.flags import Flags
 from undertow.model.phases.infer import Report
 from undertow.results import Status, StepResult
 
@@ -27,7 +27,7 @@ class FleetTelling(Telling):
     """None for a chunk in which nobody was present."""
     places: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     """Where the members stand in the chunks, laid end to end."""
-    could_foretell: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    could_cross_predict: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     """Who had learned something before this slice."""
 
     def by_member(self, name: str) -> NDArray[Any]:
@@ -40,13 +40,13 @@ class FleetTelling(Telling):
         finite: Floats = np.nan_to_num(noise * np.hypot(LOG_UNIT, 1) if self.scaling.log else noise)
         return finite
 
-    def trouble(self) -> Trouble:
+    def flags(self) -> Flags:
         """All that any member has."""
-        return Trouble(int(np.bitwise_or.reduce(self.by_member("trouble"), initial=0)))
+        return Flags(int(np.bitwise_or.reduce(self.by_member("flags"), initial=0)))
 
     def _fetched(self, name: str) -> Floats:
         array = self.by_member(name).astype(self.dtype, copy=False)
-        return np.nan_to_num(array) if Trouble.NOT_FINITE in self.trouble() else array
+        return np.nan_to_num(array) if Flags.NOT_FINITE in self.flags() else array
 
     def _inside(self) -> Floats:
         return self._by_who_learned(self._fetched("outliers"), 0)
@@ -56,17 +56,17 @@ class FleetTelling(Telling):
 
     def _by_who_learned(self, told: Floats, part: int) -> Floats:
         """A part of the surprises, where there are any, of those who could foretell; what was told of the others."""
-        if self.foretold is None:
+        if self.cross_predicted is None:
             return told
-        could = self.could_foretell.reshape(-1, *([1] * (told.ndim - 1)))
+        could = self.could_cross_predict.reshape(-1, *([1] * (told.ndim - 1)))
         return np.where(could, self._surprises[part], told)
 
 
 class Statuses(Sequence[Status]):
     """How it went, by member."""
 
-    def __init__(self, trouble: NDArray[np.int32]) -> None:
-        self._trouble = trouble
+    def __init__(self, flags: NDArray[np.int32]) -> None:
+        self._flags = flags
 
     @overload
     def __getitem__(self, place: int) -> Status: ...
@@ -74,18 +74,18 @@ class Statuses(Sequence[Status]):
     def __getitem__(self, place: slice) -> Statuses: ...
     def __getitem__(self, place: int | slice) -> Status | Statuses:
         if isinstance(place, slice):
-            return Statuses(self._trouble[place])
-        return Status(Trouble(max(int(self._trouble[place]), 0)))
+            return Statuses(self._flags[place])
+        return Status(Flags(max(int(self._flags[place]), 0)))
 
     def __len__(self) -> int:
-        return len(self._trouble)
+        return len(self._flags)
 
 
 @dataclass(frozen=True, eq=False)
 class FleetResult:
     """The newest slices, in the order of `members`: arrays are (n, I_1, …, I_N) or (n,), as in `StepResult`.
 
-    Who was absent has NaN, and −1 for `rank`, `iterations` and `trouble`.
+    Who was absent has NaN, and −1 for `rank`, `iterations` and `flags`.
     """
 
     members: NDArray[np.int64]
@@ -136,19 +136,19 @@ class FleetResult:
         return self._or_nan(self.told.noise_stds())
 
     @cached_property
-    def evidence(self) -> Floats:
+    def elbo(self) -> Floats:
         """Lower bound of the log evidence of each window."""
-        return self._or_nan(np.nan_to_num(self.told.by_member("evidence").astype(np.float64)))
+        return self._or_nan(np.nan_to_num(self.told.by_member("elbo").astype(np.float64)))
 
     @cached_property
-    def trouble(self) -> NDArray[np.int32]:
-        """Flags of `undertow.model.flags.Trouble`; `status` has them in words."""
-        return np.where(self.present, self.told.by_member("trouble"), -1)
+    def flags(self) -> NDArray[np.int32]:
+        """Flags of `undertow.model.flags.Flags`; `status` has them in words."""
+        return np.where(self.present, self.told.by_member("flags"), -1)
 
     @property
     def status(self) -> Statuses:
         """How it went, with advice, by member."""
-        return Statuses(self.trouble)
+        return Statuses(self.flags)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -206,9 +206,9 @@ class OneTelling:
         """In units of the data."""
         return float(self.result.noise_std[self.place])
 
-    def trouble(self) -> Trouble:
+    def flags(self) -> Flags:
         """As flags."""
-        return Trouble(int(self.result.trouble[self.place]))
+        return Flags(int(self.result.flags[self.place]))
 
     def settings(self) -> dict[str, Any]:
         """By name."""
@@ -218,9 +218,9 @@ class OneTelling:
         """Sweeps."""
         return int(self.result.iterations[self.place])
 
-    def evidence(self) -> float:
+    def elbo(self) -> float:
         """The bound."""
-        return float(self.result.evidence[self.place])
+        return float(self.result.elbo[self.place])
 
 
 def gathered(chunks: Sequence[Any], places: NDArray[np.intp]) -> NDArray[Any]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.config import Config
-from undertow.engine.reporting import Foretold, Telling
+from undertow.engine.reporting import CrossPrediction, Telling
 from undertow.inputs import packing as placing
 from undertow.inputs.dense import as_slice
 from undertow.inputs.packing import Piece, room_for
@@ -29,7 +29,7 @@ from undertow.inputs.sparse import Entries, as_entries, bucket, checked_indices,
 from undertow.model.factors import rank
 from undertow.model.level import PACES
 from undertow.model.phases.infer import at as run_at
-from undertow.model.phases.infer import foretell as run_foretell
+from undertow.model.phases.infer import cross_predict as run_cross_predict
 from undertow.model.phases.infer import project, smooth
 from undertow.model.step import advance, init_core
 from undertow.model.types import Contaminated, Core
@@ -74,7 +74,7 @@ class State:
     @property
     def entries(self) -> int | None:
         """Room for observed entries in a slice of the window, where only these are kept; else None."""
-        return None if self.core.window.places is None else int(self.core.window.values.shape[1])
+        return None if self.core.window.entry_index is None else int(self.core.window.values.shape[1])
 
 
 def init(config: Config, shape: tuple[int, ...], entries: int | None = None) -> State:
@@ -120,15 +120,15 @@ def as_piece(shape: tuple[int, ...], sparse: bool, x: Any, mask: Any = None) -> 
 def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult]:
     """Learn from one slice. Bad input raises and leaves the state usable; numerical trouble is a `status`."""
     given = _given(state, values, mask)
-    foretold = None if state.config.robust else foretell(state, given)
-    after, telling = learn(copied(state), given, foretold)
+    cross_predicted = None if state.config.robust else cross_predict(state, given)
+    after, telling = learn(copied(state), given, cross_predicted)
     return after, StepResult(telling)
 
 
 def working(state: State) -> Config:
     """The settings that the compiled programs get: with as many components as the state has places for."""
     device = getattr(jax.config, "jax_default_device", None)
-    return _with_places(state.config, state.core.factors.alive.shape[0], device)
+    return _with_places(state.config, state.core.factors.active.shape[0], device)
 
 
 @lru_cache(maxsize=256)
@@ -144,17 +144,17 @@ def fitted(state: State) -> State:
 
     Looked at once in a while and for large slices only, since every number of places is a program of its own.
     """
-    config, places = state.config, state.core.factors.alive.shape[0]
+    config, places = state.config, state.core.factors.active.shape[0]
     large = config.window * math.prod(state.shape) >= LARGE
     if config.start != "warm" or config.memory != "window" or not large or state.steps % REVIEW:
         return state
     with scope(config):
-        alive = int(np.count_nonzero(state.core.factors.alive))
-        if state.steps < 2 * config.window and not (alive > 0 and _known_enough(state)):
+        active = int(np.count_nonzero(state.core.factors.active))
+        if state.steps < 2 * config.window and not (active > 0 and _known_enough(state)):
             return state
-        sizes = [size for size in sizes_of(config.max_rank) if size >= alive + ROOM] or [config.max_rank]
+        sizes = [size for size in sizes_of(config.max_rank) if size >= active + ROOM] or [config.max_rank]
         # Grown when full, shrunk when there is room to spare: nobody changes back and forth.
-        if sizes[-1] < places or alive == places < config.max_rank:
+        if sizes[-1] < places or active == places < config.max_rank:
             factors = rank.resized(state.core.factors, sizes[-1])
             return replace(state, core=replace(state.core, factors=factors))
     return state
@@ -191,7 +191,7 @@ def sizes_of(max_rank: int) -> list[int]:
     return sizes
 
 
-def learn(state: State, given: Given, foretold: Foretold | None = None) -> tuple[State, Telling]:
+def learn(state: State, given: Given, cross_predicted: CrossPrediction | None = None) -> tuple[State, Telling]:
     """Learn from a slice without waiting for the device. The state handed in is used up: its memory is the new one's.
 
     `foretold` is what a model that is not robust tells outliers by.
@@ -202,10 +202,10 @@ def learn(state: State, given: Given, foretold: Foretold | None = None) -> tuple
         state = replace(state, missing=(*state.missing, given.absent(scaling))[-state.config.window :])
     with scope(state.config):
         core, report = advance(
-            state.core, given.values(scaling), given.mask(), working(state), holes(state), given.places()
+            state.core, given.values(scaling), given.mask(), working(state), holes(state), given.entry_index()
         )
     indices = given.piece.indices if isinstance(given.piece, Entries) else None
-    telling = Telling(state.config, scaling, report, given, None if state.config.robust else foretold, indices)
+    telling = Telling(state.config, scaling, report, given, None if state.config.robust else cross_predicted, indices)
     return replace(state, steps=state.steps + 1, core=core), telling
 
 
@@ -215,7 +215,7 @@ def copied(state: State) -> State:
         return replace(state, core=jax.tree.map(lambda leaf: leaf.copy(), state.core))
 
 
-def foretell(state: State, given: Given) -> Foretold | None:
+def cross_predict(state: State, given: Given) -> CrossPrediction | None:
     """Foretell one half of a slice from the other, both ways; None as long as nothing has been learned."""
     if state.unit == 0 or state.steps == 0:
         return None
@@ -223,8 +223,8 @@ def foretell(state: State, given: Given) -> Foretold | None:
     (half,) = placing.placed(given.piece, given.room, placing.half(given.piece, state.steps))
     with scope(state.config):
         values = given.values(Scaling.of(state.config, state.unit))
-        told = run_foretell(state.core, values, given.mask(), half, working(state), given.places())
-        return Foretold(*placing.as_given(told, given.piece))
+        told = run_cross_predict(state.core, values, given.mask(), half, working(state), given.entry_index())
+        return CrossPrediction(*placing.as_given(told, given.piece))
 
 
 def look(state: State, values: Any, mask: Any = None) -> Estimate:
@@ -233,7 +233,7 @@ def look(state: State, values: Any, mask: Any = None) -> Estimate:
     state = _with_unit(_with_room(state, given.room), given.piece)
     scaling = Scaling.of(state.config, state.unit)
     with scope(state.config):
-        report = project(state.core, given.values(scaling), given.mask(), working(state), given.places())
+        report = project(state.core, given.values(scaling), given.mask(), working(state), given.entry_index())
     indices = given.piece.indices if isinstance(given.piece, Entries) else None
     return Estimate(Telling(state.config, scaling, report, given, indices=indices))
 
@@ -248,8 +248,8 @@ def smoothed(state: State, lag: int) -> Estimate:
     with scope(state.config):
         report = smooth(state.core, np.int32(lag), working(state))
     indices = None
-    if state.core.window.places is not None:
-        places, slot = state.core.window.places, (int(state.core.window.newest) - lag) % state.config.window
+    if state.core.window.entry_index is not None:
+        places, slot = state.core.window.entry_index, (int(state.core.window.newest) - lag) % state.config.window
         count = int(places.lengths[slot])
         indices = tuple(np.asarray(index[slot, :count]) for index in places.indices)
         report = placing.shortened(jax.device_get(report), (count,))
@@ -264,7 +264,7 @@ def at(state: State, indices: Sequence[Any]) -> Estimate:
             report = jax.device_get(smooth(state.core, np.int32(0), working(state)))
             report = jax.tree.map(lambda array: array[wanted] if np.shape(array) == state.shape else array, report)
         else:
-            report = jax.device_get(run_at(state.core, working(state), placing.bare_places(wanted, state.shape)))
+            report = jax.device_get(run_at(state.core, working(state), placing.bare_entry_index(wanted, state.shape)))
             report = placing.shortened(report, wanted[0].shape)
     return Estimate(Telling(state.config, Scaling.of(state.config, state.unit), report, indices=wanted))
 

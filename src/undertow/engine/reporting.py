@@ -14,7 +14,7 @@ from undertow.config import Config
 from undertow.inputs import packing as placing
 from undertow.inputs.packing import Piece
 from undertow.inputs.scaling import LOG_UNIT, Given, Scaling
-from undertow.model.flags import Trouble
+from undertow.model.flags import Flags
 from undertow.model.phases.infer import Report
 
 Floats = NDArray[np.floating[Any]]
@@ -45,7 +45,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Foretold:
+class CrossPrediction:
     """Every observed entry of a slice as the other half of it tells it, before anything is learned from it."""
 
     mean: Any
@@ -62,7 +62,7 @@ class Telling:
     report: Report
     given: Given | None = None
     """The slice itself, if it is at hand."""
-    foretold: Foretold | None = None
+    cross_predicted: CrossPrediction | None = None
     """What a model that is not robust tells outliers by."""
     indices: tuple[NDArray[np.int32], ...] | None = None
     """Where the entries lie, if not all entries of the slice are told."""
@@ -92,7 +92,7 @@ class Telling:
         """In units of the data; what an outlier adds depends on where it stands if the scale is logarithmic."""
         inside = self._inside()
         if self.scaling.log:
-            base = self._centre if self.foretold is None else np.asarray(self.foretold.mean, np.float64)
+            base = self._centre if self.cross_predicted is None else np.asarray(self.cross_predicted.mean, np.float64)
             added = self.scaling.unscaled(base + inside.astype(np.float64)) - self.scaling.unscaled(base)
             with np.errstate(over="ignore"):
                 outliers: Floats = np.nan_to_num(added.astype(self.dtype))
@@ -115,10 +115,10 @@ class Telling:
         noise = np.sqrt(np.float64(self._numbers["usual_noise"])) * self.scaling.unit
         return _finite(noise * np.hypot(LOG_UNIT, 1) if self.scaling.log else noise)
 
-    def trouble(self) -> Trouble:
+    def flags(self) -> Flags:
         """As flags. What is full with few places still has room up to `max_rank`."""
-        trouble = Trouble(int(self._numbers["trouble"]))
-        return trouble & ~Trouble.RANK_FULL if self.rank() < self.config.max_rank else trouble
+        flags = Flags(int(self._numbers["flags"]))
+        return flags & ~Flags.RANK_FULL if self.rank() < self.config.max_rank else flags
 
     def settings(self) -> dict[str, Any]:
         """By name."""
@@ -129,14 +129,14 @@ class Telling:
         """Sweeps."""
         return int(self._numbers["iterations"])
 
-    def evidence(self) -> float:
+    def elbo(self) -> float:
         """The bound."""
-        return _finite(self._numbers["evidence"])
+        return _finite(self._numbers["elbo"])
 
     @cached_property
     def _numbers(self) -> dict[str, Any]:
         """All numbers in one transfer."""
-        names = ("rank", "usual_noise", "iterations", "evidence", "trouble")
+        names = ("rank", "usual_noise", "iterations", "elbo", "flags")
         self._note(*names)
         return dict(zip(names, jax.device_get([getattr(self.report, name) for name in names]), strict=True))
 
@@ -151,7 +151,7 @@ class Telling:
 
     def _unscaled(self, inside: NDArray[Any]) -> Floats:
         """In units of the data; where the arithmetic overflowed, the largest numbers need not fit there."""
-        if Trouble.NOT_FINITE not in self.trouble():
+        if Flags.NOT_FINITE not in self.flags():
             return self.scaling.unscaled(inside, self.dtype)
         with np.errstate(over="ignore"):
             data: Floats = np.nan_to_num(self.scaling.unscaled(inside, self.dtype))
@@ -163,27 +163,31 @@ class Telling:
         array: NDArray[Any] = np.asarray(getattr(self.report, name))
         if self.given is not None:
             array = placing.as_given(array, self.given.piece)
-        return np.nan_to_num(array) if Trouble.NOT_FINITE in self.trouble() else array
+        return np.nan_to_num(array) if Flags.NOT_FINITE in self.flags() else array
 
     def _inside(self) -> NDArray[Any]:
         """Outliers inside the model."""
-        return self._fetched("outliers") if self.foretold is None else self._surprises[0]
+        return self._fetched("outliers") if self.cross_predicted is None else self._surprises[0]
 
     def _probability(self) -> Floats:
-        return self._fetched("outlier_probability").astype(self.dtype) if self.foretold is None else self._surprises[1]
+        return (
+            self._fetched("outlier_probability").astype(self.dtype)
+            if self.cross_predicted is None
+            else self._surprises[1]
+        )
 
     @cached_property
     def _surprises(self) -> tuple[Floats, Floats]:
         """Both for a model that learns from every entry alike: how far the entry lies from what the others foretold."""
-        assert self.foretold is not None
+        assert self.cross_predicted is not None
         assert self.given is not None
         piece: Piece = self.given.piece
         seen = piece.mask if self._too_large is None else piece.mask & ~self._too_large[1]
         rate, ratio = self.config.outlier_rate, self.config.outlier_variance
         values = np.where(seen, self.scaling.scaled(piece.values), 0).astype(np.float64)
         # Fetched first: beyond the scope of its precision, an array on the device computes in single precision.
-        surprise = values - np.asarray(self.foretold.mean, np.float64)
-        square = surprise**2 / np.asarray(self.foretold.variance, np.float64)
+        surprise = values - np.asarray(self.cross_predicted.mean, np.float64)
+        square = surprise**2 / np.asarray(self.cross_predicted.variance, np.float64)
         logit = np.log(rate / (1 - rate)) - np.log(ratio) / 2 + (1 - 1 / ratio) / 2 * square
         probability: Floats = np.where(seen, 1 / (1 + np.exp(-np.clip(logit, -700, 700))), 0)
         return probability * (1 - 1 / ratio) * surprise, probability.astype(self.dtype)
@@ -191,7 +195,7 @@ class Telling:
     @cached_property
     def _too_large(self) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
         """The data and which of them were left out for their size, if any."""
-        if self.given is None or Trouble.OUT_OF_RANGE not in self.trouble():
+        if self.given is None or Flags.OUT_OF_RANGE not in self.flags():
             return None
         return self.given.piece.values, self.scaling.too_large(self.given.piece)
 

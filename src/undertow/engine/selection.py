@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from undertow.config import Config, make_config
 from undertow.engine import functional
 from undertow.engine.functional import State
-from undertow.engine.reporting import Foretold
+from undertow.engine.reporting import CrossPrediction
 from undertow.inputs.dense import Slice
 from undertow.inputs.packing import FOR_ENTRIES, Piece, room_for
 from undertow.inputs.scaling import Given, Scaling
@@ -157,11 +157,11 @@ def learn(panel: Panel, piece: Piece, given: Given | None = None) -> tuple[Panel
     is the slice if it was `sent` before.
     """
     given = given or Given(piece, room_for(piece, panel.members[0].state.entries))
-    foretold = [_foretell(panel, member, given) for member in panel.members]
-    panel = _judged(panel, piece, foretold)
+    cross_predicted = [_cross_predict(panel, member, given) for member in panel.members]
+    panel = _judged(panel, piece, cross_predicted)
     speaker, judge = (panel.members.index(member) for member in (panel.speaker, _judge_of_outliers(panel)))
     own = panel.members if len(panel.members) == 1 else copied(panel).members
-    learned = [functional.learn(member.state, given, one) for member, one in zip(own, foretold, strict=True)]
+    learned = [functional.learn(member.state, given, one) for member, one in zip(own, cross_predicted, strict=True)]
     members = (replace(member, state=state) for member, (state, _) in zip(panel.members, learned, strict=True))
     typical = panel.typical
     if len(panel.configs) > 1 and isinstance(piece, Slice):  # else there is nobody to be judged
@@ -176,19 +176,20 @@ def copied(panel: Panel) -> Panel:
     return replace(panel, members=members)
 
 
-def _foretell(panel: Panel, member: Member, given: Given) -> Foretold | None:
+def _cross_predict(panel: Panel, member: Member, given: Given) -> CrossPrediction | None:
     """Only where it is needed: to be judged, or to find outliers in hindsight."""
     if len(panel.configs) == 1 and member.state.config.robust:
         return None
-    return functional.foretell(member.state, given)
+    return functional.cross_predict(member.state, given)
 
 
-def _judged(panel: Panel, piece: Piece, foretold: list[Foretold | None]) -> Panel:
+def _judged(panel: Panel, piece: Piece, cross_predicted: list[CrossPrediction | None]) -> Panel:
     """The panel with the errors of this slice in every member's score."""
-    if len(panel.members) == 1 or not piece.mask.any() or all(one is None for one in foretold):
+    if len(panel.members) == 1 or not piece.mask.any() or all(one is None for one in cross_predicted):
         return panel
     ready = [
-        one is not None and _experienced(panel, member) for one, member in zip(foretold, panel.members, strict=True)
+        one is not None and _experienced(panel, member)
+        for one, member in zip(cross_predicted, panel.members, strict=True)
     ]
     truth = piece.values[piece.mask].astype(np.float64)
     typical = panel.typical[piece.mask]
@@ -199,7 +200,7 @@ def _judged(panel: Panel, piece: Piece, foretold: list[Foretold | None]) -> Pane
     limit = LIMIT * np.fmax(typical / general, 1)
     errors = [
         np.minimum(np.abs(_in_data_units(one, member.state)[piece.mask] / general - truth / general), MOST * limit)
-        for one, member, counts in zip(foretold, panel.members, ready, strict=True)
+        for one, member, counts in zip(cross_predicted, panel.members, ready, strict=True)
         if counts and one is not None
     ]
     if not errors:
@@ -216,8 +217,8 @@ def _judged(panel: Panel, piece: Piece, foretold: list[Foretold | None]) -> Pane
     return replace(panel, members=tuple(members))
 
 
-def _in_data_units(foretold: Foretold, state: State) -> NDArray[np.float64]:
-    return Scaling.of(state.config, state.unit).unscaled(np.nan_to_num(foretold.mean))
+def _in_data_units(cross_predicted: CrossPrediction, state: State) -> NDArray[np.float64]:
+    return Scaling.of(state.config, state.unit).unscaled(np.nan_to_num(cross_predicted.mean))
 
 
 def _with_score(member: Member, score: float) -> Member:

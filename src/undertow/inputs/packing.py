@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from undertow.config import Config
 from undertow.inputs.dense import Slice
 from undertow.inputs.sparse import Entries, bucket, fibres, padded
-from undertow.model.types import Contaminated, Core, Places
+from undertow.model.types import Contaminated, Core, EntryIndex
 
 Piece = Slice | Entries
 
@@ -52,7 +52,7 @@ def placed(piece: Piece, room: int | None, *arrays: NDArray[Any]) -> tuple[NDArr
     return tuple(padded(array[piece.order], room) for array in arrays)
 
 
-def places(piece: Piece, room: int | None) -> Places | None:
+def entry_index(piece: Piece, room: int | None) -> EntryIndex | None:
     """Where the entries of a slice lie, as the window has them."""
     if room is None or isinstance(piece, Slice):
         return None
@@ -60,15 +60,15 @@ def places(piece: Piece, room: int | None) -> Places | None:
     there: Any = tuple(padded(index, room) for index in indices)
     shared: Any = tuple(padded(fibre, room) for fibre in fibres(indices, piece.shape))
     length: Any = np.asarray(piece.values.size, np.int32)
-    return Places(there, shared, length, piece.shape)
+    return EntryIndex(there, shared, length, piece.shape)
 
 
-def bare_places(indices: tuple[NDArray[np.int32], ...], shape: tuple[int, ...]) -> Places:
+def bare_entry_index(indices: tuple[NDArray[np.int32], ...], shape: tuple[int, ...]) -> EntryIndex:
     """Any entries, padded and in no order: enough to tell what they should be, not to learn from them."""
     room = bucket(indices[0].size)
     there: Any = tuple(padded(index.ravel(), room) for index in indices)
     length: Any = np.asarray(indices[0].size, np.int32)
-    return Places(there, there[: max(0, len(shape) - 2)], length, shape)
+    return EntryIndex(there, there[: max(0, len(shape) - 2)], length, shape)
 
 
 def as_given(told: Any, piece: Piece) -> Any:
@@ -99,7 +99,7 @@ def widened(core: Core, room: int) -> Core:
         return jax.numpy.pad(array, ((0, 0), (0, room - array.shape[1]))) if array.ndim == 2 else array
 
     window = replace(core.window, values=wide(core.window.values), mask=wide(core.window.mask))
-    window = replace(window, places=jax.tree.map(wide, window.places))
+    window = replace(window, entry_index=jax.tree.map(wide, window.entry_index))
     assert isinstance(core.outliers, Contaminated)
     outliers = replace(core.outliers, probability=wide(core.outliers.probability))
     return replace(core, window=window, outliers=outliers)

@@ -19,7 +19,7 @@ from undertow.inputs import packing as placing
 from undertow.inputs.dense import Slice
 from undertow.inputs.packing import Piece
 from undertow.model.phases.infer import LARGEST
-from undertow.model.types import Places
+from undertow.model.types import EntryIndex
 
 SMALLEST_UNIT = 1e-30
 """Down to this unit single precision holds it with all digits."""
@@ -139,6 +139,6 @@ class Given:
         large = size > LARGEST * scaling.unit / 2  # nearly so is counted too: rounding must not decide
         return missing + int(np.count_nonzero(scaling.too_large(piece, LARGEST / 2))) if large else missing
 
-    def places(self) -> Places | None:
+    def entry_index(self) -> EntryIndex | None:
         """Where the values lie, where only observed entries are kept."""
-        return placing.places(self.piece, self.room)
+        return placing.entry_index(self.piece, self.room)

@@ -3,7 +3,7 @@
 from enum import IntFlag
 
 
-class Trouble(IntFlag):
+class Flags(IntFlag):
     """Flags of one step; several can be set at once."""
 
     NONE = 0

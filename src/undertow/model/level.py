@@ -100,8 +100,8 @@ def update(level: Level, window: Window, weights: Array, targets: Array) -> Leve
 
     def forward(past: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         mean, variance = past
-        slot, alive = now
-        predicted = variance + alive * level.walk
+        slot, active = now
+        predicted = variance + active * level.walk
         told = predicted * weights[slot]
         posterior = mean + told / (1 + told) * (targets[slot] - mean), predicted / (1 + told)
         return posterior, posterior
@@ -111,8 +111,8 @@ def update(level: Level, window: Window, weights: Array, targets: Array) -> Leve
     def backward(
         later: tuple[Array, Array], now: tuple[Array, Array, Array]
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        mean, variance, alive = now
-        predicted = variance + alive * level.walk
+        mean, variance, active = now
+        predicted = variance + active * level.walk
         back = variance / predicted
         smoothed = mean + back * (later[0] - mean), variance + back**2 * (later[1] - predicted)
         return smoothed, later

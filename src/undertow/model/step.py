@@ -19,13 +19,13 @@ from undertow.model.factors import discounted as past
 from undertow.model.factors import layout, predict, rank, separable
 from undertow.model.factors.rows import with_row
 from undertow.model.factors.svd_start import svd_start
-from undertow.model.flags import Trouble
+from undertow.model.flags import Flags
 from undertow.model.noise import contaminated, gaussian_gamma, mixture
 from undertow.model.phases.evict import leave
 from undertow.model.phases.infer import OUTLIER_MODELS, Report, only_row, tell, usable, usual_noise
 from undertow.model.phases.moves import deaths_and_births, repeat
 from undertow.model.phases.sweep import Progress, bound, swept, swept_nearly_full
-from undertow.model.types import Contaminated, Core, Factors, GaussianGamma, Level, Places, Window
+from undertow.model.types import Contaminated, Core, EntryIndex, Factors, GaussianGamma, Level, Window
 
 PATIENCE = 6
 """Sweeps per round once the window is full and nothing has changed: what still moves then moves slowly, and goes on
@@ -51,14 +51,14 @@ def init_core(config: Config, shape: tuple[int, ...], entries: int | None = None
         mask=jnp.zeros((length, *kept), bool),
         newest=jnp.asarray(length - 1, jnp.int32),
         filled=jnp.asarray(0, jnp.int32),
-        places=None if entries is None else layout.no_places((length, entries), shape),
+        entry_index=None if entries is None else layout.empty_entry_index((length, entries), shape),
     )
     factors = Factors(
         means=tuple(jnp.zeros((rows, size), dtype) for rows in shape),
         covariances=tuple(jnp.zeros((rows, size, size), dtype) for rows in shape),
         row_means=jnp.zeros((length, size), dtype),
         row_covariances=jnp.zeros((length, size, size), dtype),
-        alive=jnp.zeros(size, bool),
+        active=jnp.zeros(size, bool),
         precision_shape=jnp.ones(size, dtype),
         precision_rate=jnp.ones(size, dtype),
     )
@@ -80,14 +80,14 @@ def advance(
     mask: Array,
     config: Config,
     holes: int | None = None,
-    places: Places | None = None,
+    entry_index: EntryIndex | None = None,
 ) -> tuple[Core, Report]:
     """One slice: values and mask in, the new state and the report out. The old state's memory becomes the new one's.
 
     `holes`, if given, is the most entries that can be missing in the window: see `separable.py` for what that is worth,
     and for which models. `places` say where the values lie, if not all entries of the slice are there.
     """
-    window, start = opened(core, values, mask, config, places)
+    window, start = opened(core, values, mask, config, entry_index)
     gaps = None if holes is None else separable.holes(window, holes)
 
     def one_sweep(progress: Progress) -> Progress:
@@ -109,13 +109,13 @@ def advance(
 
 
 def opened(
-    core: Core, values: Array, mask: Array, config: Config, places: Places | None = None
+    core: Core, values: Array, mask: Array, config: Config, entry_index: EntryIndex | None = None
 ) -> tuple[Window, Progress]:
     """The slice written into the window and met; all is ready for the sweeps."""
     model = OUTLIER_MODELS[config.outliers]
     core = leave(config, core)
     values, seen = usable(values, mask)
-    window = write(core.window, values, seen, places)
+    window = write(core.window, values, seen, entry_index)
     level = expected_level(core.level, window)
     outliers, factors = model.begin(config, core.outliers, core.factors, window, level)
     if config.start == "svd":
@@ -124,7 +124,7 @@ def opened(
     warm = (window.filled == config.window) & ~surprised & (config.start == "warm")
     zero = jnp.asarray(0, jnp.int32)
     alone = layout.alone(window, window.newest)
-    expected = layout.low_rank(only_row(factors, window.newest), alone.places)[0]
+    expected = layout.low_rank(only_row(factors, window.newest), alone.entry_index)[0]
     start = Progress(
         factors=factors,
         outliers=outliers,
@@ -230,13 +230,13 @@ def closed(config: Config, before: Core, window: Window, end: Progress) -> tuple
     newest = end.residual[window.newest], end.variance[window.newest]
     told = tell(config, core, window.newest, *newest, usual_noise(config, core))
     unsettled = end.moving & (end.iterations >= config.max_iterations)
-    flags = jnp.where(unsettled, Trouble.NOT_CONVERGED.value, 0)
-    flags |= jnp.where(end.failed > 0, Trouble.SINGULAR.value, 0)
-    flags |= jnp.where(end.surprised & core.factors.alive.any(), Trouble.CHANGED.value, 0)
-    flags |= jnp.where(end.too_large, Trouble.OUT_OF_RANGE.value, 0)
-    evidence = bound(config, window, replace(end, outliers=outliers))
-    report = replace(told, iterations=end.iterations, evidence=evidence, trouble=told.trouble | flags)
-    return left_out(report.trouble & Trouble.NOT_FINITE.value != 0, core, before), report
+    flags = jnp.where(unsettled, Flags.NOT_CONVERGED.value, 0)
+    flags |= jnp.where(end.failed > 0, Flags.SINGULAR.value, 0)
+    flags |= jnp.where(end.surprised & core.factors.active.any(), Flags.CHANGED.value, 0)
+    flags |= jnp.where(end.too_large, Flags.OUT_OF_RANGE.value, 0)
+    elbo = bound(config, window, replace(end, outliers=outliers))
+    report = replace(told, iterations=end.iterations, elbo=elbo, flags=told.flags | flags)
+    return left_out(report.flags & Flags.NOT_FINITE.value != 0, core, before), report
 
 
 def left_out(condition: Array, core: Core, before: Core) -> Core:
@@ -297,7 +297,7 @@ def judged_level(
     return levels.finish(level, window.mask[slot], trust, residual[slot] + level.mean[slot], noise)
 
 
-def write(window: Window, values: Array, mask: Array, places: Places | None = None) -> Window:
+def write(window: Window, values: Array, mask: Array, entry_index: EntryIndex | None = None) -> Window:
     """The window with a slice written over the oldest."""
     length = window.values.shape[0]
     slot = jnp.mod(window.newest + 1, length)
@@ -306,5 +306,5 @@ def write(window: Window, values: Array, mask: Array, places: Places | None = No
         mask=window.mask.at[slot].set(mask),
         newest=slot,
         filled=jnp.minimum(window.filled + 1, length),
-        places=jax.tree.map(lambda ring, new: ring.at[slot].set(new), window.places, places),
+        entry_index=jax.tree.map(lambda ring, new: ring.at[slot].set(new), window.entry_index, entry_index),
     )

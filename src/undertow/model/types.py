@@ -16,7 +16,7 @@ SMALL_WINDOW = 2**15
 
 @register_dataclass
 @dataclass(frozen=True)
-class Places:
+class EntryIndex:
     """Where the entries of a sparse window lie: E places a slice, the first `lengths` of them taken, the rest empty.
 
     Of a window all arrays have an axis W in front; of a single slice they have not.
@@ -46,7 +46,7 @@ class Window:
     """Slot of the newest slice; int32."""
     filled: Array
     """Slices in the window now, at most W; int32."""
-    places: Places | None = None
+    entry_index: EntryIndex | None = None
     """Where only observed entries are kept: where they lie. Then everything that is (W, I_1, …, I_N), here and
     elsewhere, is (W, E) instead, and (I_1, …, I_N) is (E,); the noise is one number."""
 
@@ -113,7 +113,7 @@ class Factors:
     """C̄ (W, R): one temporal row per slot of the window."""
     row_covariances: Array
     """V_t (W, R, R)."""
-    alive: Array
+    active: Array
     """(R,) bool: which components live. Dead ones have mean and covariance 0."""
     precision_shape: Array
     """c (R,): q(λ_r) = Ga(c_r, d_r)."""

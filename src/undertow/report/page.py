@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.model.flags import Trouble
+from undertow.model.flags import Flags
 from undertow.report.chart import Curve, chart, shown
 from undertow.report.findings import TopAlerts, surprise, top_alerts
 from undertow.report.gallery import short, the_worst_slices, where_the_outliers_are
@@ -187,12 +187,12 @@ def _number(name: str, value: Any) -> str:
 
 
 def _advice(code: str) -> str:
-    return str(Status(Trouble[code])) if code in Trouble.__members__ else code
+    return str(Status(Flags[code])) if code in Flags.__members__ else code
 
 
 def _harmless(text: str) -> bool:
-    codes = [code for code in text.split() if code in Trouble.__members__]
-    return all(Status(Trouble[code]).ok for code in codes)
+    codes = [code for code in text.split() if code in Flags.__members__]
+    return all(Status(Flags[code]).ok for code in codes)
 
 
 def _asset(name: str) -> str:

@@ -53,7 +53,7 @@ class Sinks:
         steps = {
             "rank": int(result.rank),
             "noise_std": float(result.noise_std),
-            "evidence": float(result.evidence),
+            "evidence": float(result.elbo),
             "status": " ".join(result.status.codes) or "ok",
             "observed": float(seen.mean()),
             "outlier_rate": int(np.count_nonzero(flagged)) / max(int(np.count_nonzero(seen)), 1),

@@ -36,7 +36,7 @@ def save(path: str | os.PathLike[str], params: dict[str, Any], panel: Panel) -> 
         "members": [
             {
                 "config": panel.configs.index(member.state.config),
-                "places": member.state.core.factors.alive.shape[0],
+                "places": member.state.core.factors.active.shape[0],
                 "missing": list(member.state.missing),
                 "unit": member.state.unit,
                 "steps": member.state.steps,
@@ -149,6 +149,11 @@ def _restored_core(
     return core
 
 
+NAMES_IN_FILES = {"active": "alive", "entry_index": "places"}
+"""Fields that have another name in files. A field that is renamed in the code gets a line here: files stay readable."""
+
+
 def name_of(place: Any) -> str:
-    """window.values, factors.means.0, …"""
-    return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in place)
+    """window.values, factors.means.0, …: what an array of the state is called in files."""
+    fields = (str(getattr(key, "name", getattr(key, "idx", key))) for key in place)
+    return ".".join(NAMES_IN_FILES.get(field, field) for field in fields)

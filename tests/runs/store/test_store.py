@@ -39,7 +39,7 @@ def test_xarray_finds_dims_labels_and_values(tmp_path):
     np.testing.assert_array_equal(found["data"], np.stack([slice_at(t) for t in range(20)]).astype(np.float32))
     np.testing.assert_array_equal(found["rank"], [r.rank for r in results])
     np.testing.assert_array_equal(found["noise_std"], [r.noise_std for r in results])
-    np.testing.assert_array_equal(found["evidence"], [r.evidence for r in results])
+    np.testing.assert_array_equal(found["evidence"], [r.elbo for r in results])
     assert [str(text) for text in found["status"].values[5:8]] == ["ok", "RANK_FULL", "ok"]
     np.testing.assert_array_equal(found["time"], range(20))
     assert found.sel(site="b").isel(time=3)["low_rank"].shape == (4,)

@@ -97,7 +97,7 @@ class SparseModel(OneModel):
         given, scaling = Given(self.entries[0], state.entries), Scaling.of(state.config, state.unit)
         with functional.scope(state.config):
             step = advance.lower(
-                state.core, given.values(scaling), given.mask(), functional.working(state), None, given.places()
+                state.core, given.values(scaling), given.mask(), functional.working(state), None, given.entry_index()
             )
             planned = step.compile().memory_analysis()
         if planned is None:  # not every device tells

@@ -88,7 +88,7 @@ def absorb_rows(
     """
     grams, projections = mode_statistics(factors, weights, targets)
     spread = jnp.diagonal(factors.row_covariances[0])
-    lived = factors.alive & (spread > 0)
+    lived = factors.active & (spread > 0)
     entropy = jnp.where(lived, 1 + jnp.log(jnp.where(lived, spread, 1)), 0)
 
     def forget(kept: Array, new: Array, trust: Array | float = 1.0) -> Array:
@@ -97,10 +97,10 @@ def absorb_rows(
     trust = [one[:, None] for one in past.trust]
     gram = tuple(map(forget, past.gram, grams, trust))
     projection = tuple(map(forget, past.projection, projections, trust))
-    weak = jnp.where(factors.alive, TINY * factors.precision, 1)
+    weak = jnp.where(factors.active, TINY * factors.precision, 1)
     centre = []
     for mean, one, other in zip(factors.means, gram, projection, strict=True):
-        found, _, solved = solve_rows(one, other, weak, factors.alive, jnp.ones(mean.shape[0], mean.dtype))
+        found, _, solved = solve_rows(one, other, weak, factors.active, jnp.ones(mean.shape[0], mean.dtype))
         centre.append(jnp.where(solved[:, None], found, mean))
     return replace(
         past,
@@ -144,7 +144,7 @@ def update_trust(factors: Factors) -> Factors:
     """δ_i = min(1, εR' / E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h)) of every row of the modes; R' components live."""
     if factors.past is None:
         return factors
-    size = BELIEF * factors.alive.sum().astype(factors.precision_rate.dtype)
+    size = BELIEF * factors.active.sum().astype(factors.precision_rate.dtype)
     trust = tuple(
         jnp.where(moved > size, size / jnp.where(moved > size, moved, 1), 1)
         for moved in distances(factors, factors.past)
@@ -154,7 +154,7 @@ def update_trust(factors: Factors) -> Factors:
 
 def distances(factors: Factors, past: PastRows) -> list[Array]:
     """E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h) by row, for every mode."""
-    twice = multiplicity(factors.alive.shape[0]).astype(past.row_count.dtype)
+    twice = multiplicity(factors.active.shape[0]).astype(past.row_count.dtype)
     rows = zip(past.gram, past.centre, factors.means, factors.covariances, strict=True)
     return [
         (gram * twice * second_moment(mean - centre, covariance)).sum(axis=1) for gram, centre, mean, covariance in rows
@@ -177,9 +177,9 @@ def without(past: PastRows | None, keep: Array) -> PastRows | None:
     )
 
 
-def evidence(factors: Factors, past: PastRows) -> Array:
+def elbo(factors: Factors, past: PastRows) -> Array:
     """Σ ½ (εR' ln δ_i − δ_i E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h)): what the past says about the rows of all modes."""
-    size = BELIEF * factors.alive.sum()
+    size = BELIEF * factors.active.sum()
     total = jnp.zeros((), past.row_count.dtype)
     for trust, moved in zip(past.trust, distances(factors, past), strict=True):
         total += (size * jnp.log(trust) - trust * moved).sum() / 2
@@ -191,7 +191,7 @@ def change(factors: Factors, smaller: Factors, past: PastRows) -> Array:
 
     The differences are summed, not the sums subtracted: float32 has no digits to spare.
     """
-    twice = multiplicity(factors.alive.shape[0]).astype(past.row_count.dtype)
+    twice = multiplicity(factors.active.shape[0]).astype(past.row_count.dtype)
     total = jnp.zeros((), past.row_count.dtype)
     for mode, trust in enumerate(past.trust):
         then, now = (
@@ -207,7 +207,7 @@ def rows_gone(factors: Factors, past: PastRows) -> Array:
     """What the temporal rows that are gone add to the bound: their prior, and their entropy (by component)."""
     log_precision = expected_log(factors.precision_shape, factors.precision_rate)
     terms = past.row_count * log_precision - factors.precision * past.row_square + past.row_entropy
-    return jnp.where(factors.alive, terms, 0).sum() / 2
+    return jnp.where(factors.active, terms, 0).sum() / 2
 
 
 def rate_prior(past: PastNoise | None, prior_a: Array, prior_b: float) -> tuple[Array, Array | float]:

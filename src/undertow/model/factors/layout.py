@@ -11,7 +11,7 @@ from jax import Array
 
 from undertow.model.factors import observed, predict
 from undertow.model.factors import rows as whole
-from undertow.model.types import Factors, Places, Window
+from undertow.model.types import EntryIndex, Factors, Window
 
 Portrait = Array | observed.Portrait
 
@@ -21,74 +21,76 @@ def sweep(
     weights: Array,
     targets: Array,
     share: Array,
-    places: Places | None,
+    entry_index: EntryIndex | None,
     beyond: Array | float = 0.0,
 ) -> tuple[Factors, Array]:
     """Update every axis once. Returns how many rows failed, too."""
-    if places is None:
+    if entry_index is None:
         return whole.sweep(factors, weights, targets, share, beyond)
-    return observed.sweep(factors, weights, targets, share, places, beyond)
+    return observed.sweep(factors, weights, targets, share, entry_index, beyond)
 
 
 def update_rows(
-    factors: Factors, weights: Array, weighted: Array, share: Array, places: Places | None
+    factors: Factors, weights: Array, weighted: Array, share: Array, entry_index: EntryIndex | None
 ) -> tuple[Factors, Array]:
     """Update the temporal rows; `weighted` is w y."""
-    if places is None:
+    if entry_index is None:
         biggest, _ = whole.plan(weights.shape)
         return whole.update_axes(factors, weights, weighted, share, [0], biggest)
-    return observed.update_axes(factors, weights, weighted, share, [0], places)
+    return observed.update_axes(factors, weights, weighted, share, [0], entry_index)
 
 
-def low_rank(factors: Factors, places: Places | None) -> Array:
+def low_rank(factors: Factors, entry_index: EntryIndex | None) -> Array:
     """x̄ of the window."""
-    return predict.low_rank(factors) if places is None else observed.low_rank(factors, places)
+    return predict.low_rank(factors) if entry_index is None else observed.low_rank(factors, entry_index)
 
 
-def variance(factors: Factors, places: Places | None) -> Array:
+def variance(factors: Factors, entry_index: EntryIndex | None) -> Array:
     """Var[x] of the window."""
-    return predict.variance(factors) if places is None else observed.variance(factors, places)
+    return predict.variance(factors) if entry_index is None else observed.variance(factors, entry_index)
 
 
-def component(factors: Factors, place: Array, places: Places | None) -> tuple[Array, Array]:
+def component(factors: Factors, place: Array, entry_index: EntryIndex | None) -> tuple[Array, Array]:
     """What one component adds to x̄ and to Var[x]."""
-    return predict.component(factors, place) if places is None else observed.component(factors, place, places)
+    return predict.component(factors, place) if entry_index is None else observed.component(factors, place, entry_index)
 
 
-def outer_product(columns: list[Array], places: Places | None) -> Array:
+def outer_product(columns: list[Array], entry_index: EntryIndex | None) -> Array:
     """Π over axes of one column each."""
-    return predict.outer_product(columns) if places is None else observed.outer_product(columns, places)
+    return predict.outer_product(columns) if entry_index is None else observed.outer_product(columns, entry_index)
 
 
-def row_sums(per_slice: Array, values: Array, mode: int, places: Places | None) -> Array:
+def row_sums(per_slice: Array, values: Array, mode: int, entry_index: EntryIndex | None) -> Array:
     """Σ of per_slice_t values_t over the entries of each row of a mode (I_mode,)."""
-    if places is None:
+    if entry_index is None:
         summed = jnp.tensordot(per_slice, values, axes=1)
         return summed.sum(axis=tuple(other for other in range(summed.ndim) if other != mode))
-    return observed.row_sums(per_slice[:, None] * values, mode, places)
+    return observed.row_sums(per_slice[:, None] * values, mode, entry_index)
 
 
 def modes(window: Window) -> int:
     """N."""
-    return window.values.ndim - 1 if window.places is None else len(window.places.sizes)
+    return window.values.ndim - 1 if window.entry_index is None else len(window.entry_index.sizes)
 
 
-def sample(values: Array, places: Places | None, most: int) -> Array:
+def sample(values: Array, entry_index: EntryIndex | None, most: int) -> Array:
     """Some of the values, evenly spread: enough for a median, few enough to be sorted in no time."""
-    if places is None:
+    if entry_index is None:
         return values.reshape(-1)[:: max(1, values.size // most)]
-    return observed.sample(values, places, most)
+    return observed.sample(values, entry_index, most)
 
 
 def alone(window: Window, slot: Array) -> Window:
     """One slice of the window as a window of its own."""
-    values, mask, places = jax.tree.map(lambda ring: ring[slot][None], (window.values, window.mask, window.places))
-    return Window(values, mask, jnp.asarray(0, jnp.int32), jnp.asarray(1, jnp.int32), places)
+    values, mask, entry_index = jax.tree.map(
+        lambda ring: ring[slot][None], (window.values, window.mask, window.entry_index)
+    )
+    return Window(values, mask, jnp.asarray(0, jnp.int32), jnp.asarray(1, jnp.int32), entry_index)
 
 
 def portrait(factors: Factors, window: Window, shown: Array) -> Portrait:
     """The newest slice, all entries of it: `shown`, or as its factors have it where not all entries are kept."""
-    return shown if window.places is None else (factors.row_means[window.newest], *factors.means)
+    return shown if window.entry_index is None else (factors.row_means[window.newest], *factors.means)
 
 
 def size_of(slice_: Portrait) -> Array:
@@ -105,8 +107,8 @@ def distance(one: Portrait, other: Portrait) -> Array:
     return jnp.sqrt(((one - other) ** 2).mean())
 
 
-def no_places(shape: tuple[int, ...], sizes: tuple[int, ...]) -> Places:
+def empty_entry_index(shape: tuple[int, ...], sizes: tuple[int, ...]) -> EntryIndex:
     """Places that are all empty: `shape` is (W, E), `sizes` are those of the modes."""
     empty = jnp.zeros(shape, jnp.int32)
     fibres = (empty,) * max(0, len(sizes) - 2)
-    return Places((empty,) * len(sizes), fibres, jnp.zeros(shape[:-1], jnp.int32), sizes)
+    return EntryIndex((empty,) * len(sizes), fibres, jnp.zeros(shape[:-1], jnp.int32), sizes)

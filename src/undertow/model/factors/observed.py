@@ -20,7 +20,7 @@ from jax import Array, lax
 
 from undertow.model.factors.rows import all_covariances, all_means, plan, renewed, second_moment, solve_rows
 from undertow.model.linalg.symmetric import multiplicity, outer, pack
-from undertow.model.types import Factors, Places
+from undertow.model.types import EntryIndex, Factors
 
 SPECTRAL_TURNS = 6
 BLOCK = 2048
@@ -31,11 +31,11 @@ Work = Callable[[Array, list[Array], Array], Array]
 Begin = Callable[[Array], Work]
 
 
-def chunk_size(places: int, columns: int) -> int:
+def chunk_size(entry_index: int, columns: int) -> int:
     """Entries worked on at once, with rows of so many columns: what a processor's cache holds, or keeps a GPU busy."""
     numbers = 2**18 if jax.default_backend() == "cpu" else 2**25
     most: int = 1 << (max(numbers // columns, 1).bit_length() - 1)
-    return min(places & -places, most)
+    return min(entry_index & -entry_index, most)
 
 
 def rows_of(table: Array, index: Array) -> Array:
@@ -43,14 +43,14 @@ def rows_of(table: Array, index: Array) -> Array:
     return table.at[index].get(mode="promise_in_bounds")
 
 
-def by_chunk(places: Places, columns: int, carry: Array, begin: Begin, *arrays: Array) -> Array:
+def by_chunk(entry_index: EntryIndex, columns: int, carry: Array, begin: Begin, *arrays: Array) -> Array:
     """Hand all entries, chunk by chunk, to what `begin` makes of their slot: a function of the chunk and the carry.
 
     A chunk is its number, and of it the indices of all modes and every one of `arrays` (W, E).
     """
-    length, width = places.indices[0].shape
+    length, width = entry_index.indices[0].shape
     size = chunk_size(width, columns)
-    parts = [array.reshape(-1, size) for array in (*places.indices, *arrays)]
+    parts = [array.reshape(-1, size) for array in (*entry_index.indices, *arrays)]
 
     def one_slice(slot: Array, carry: Array) -> Array:
         work = begin(slot)
@@ -60,16 +60,16 @@ def by_chunk(places: Places, columns: int, carry: Array, begin: Begin, *arrays: 
             here = [lax.dynamic_index_in_dim(part, number, keepdims=False) for part in parts]
             return work(number, here, carry)
 
-        done: Array = lax.fori_loop(0, -(-places.lengths[slot] // size), one_chunk, carry)
+        done: Array = lax.fori_loop(0, -(-entry_index.lengths[slot] // size), one_chunk, carry)
         return done
 
     done: Array = lax.fori_loop(0, length, one_slice, carry)
     return done
 
 
-def at_entries(places: Places, columns: int, dtype: jnp.dtype, begin: Callable[[Array], Formula]) -> Array:
+def at_entries(entry_index: EntryIndex, columns: int, dtype: jnp.dtype, begin: Callable[[Array], Formula]) -> Array:
     """The formula that `begin` makes of a slot, of the indices of all its entries: (W, E), 0 in empty places."""
-    length, width = places.indices[0].shape
+    length, width = entry_index.indices[0].shape
     size = chunk_size(width, columns)
 
     def begin_work(slot: Array) -> Work:
@@ -82,7 +82,7 @@ def at_entries(places: Places, columns: int, dtype: jnp.dtype, begin: Callable[[
         return work
 
     empty = jnp.zeros((length * width // size, size), dtype)
-    return by_chunk(places, columns, empty, begin_work).reshape(length, width)
+    return by_chunk(entry_index, columns, empty, begin_work).reshape(length, width)
 
 
 def across(products: Array, columns: Array) -> Array:
@@ -102,9 +102,9 @@ def _kept(array: Array) -> Array:
     return kept
 
 
-def low_rank(factors: Factors, places: Places) -> Array:
+def low_rank(factors: Factors, entry_index: EntryIndex) -> Array:
     """x̄ of every entry (W, E)."""
-    ones = jnp.ones(factors.alive.shape, factors.row_means.dtype)
+    ones = jnp.ones(factors.active.shape, factors.row_means.dtype)
 
     def begin(slot: Array) -> Formula:
         def formula(here: list[Array]) -> Array:
@@ -115,30 +115,30 @@ def low_rank(factors: Factors, places: Places) -> Array:
 
         return formula
 
-    return at_entries(places, ones.shape[0], ones.dtype, begin)
+    return at_entries(entry_index, ones.shape[0], ones.dtype, begin)
 
 
-def variance(factors: Factors, places: Places) -> Array:
+def variance(factors: Factors, entry_index: EntryIndex) -> Array:
     """Var[x] of every entry (W, E), by the telescoped sum of `predict.variance`."""
     squares = [outer(mean) for mean in all_means(factors)]
     spreads = [pack(covariance) for covariance in all_covariances(factors)]
-    return jnp.maximum(_telescoped(squares, spreads, multiplicity(factors.alive.shape[0]), places), 0)
+    return jnp.maximum(_telescoped(squares, spreads, multiplicity(factors.active.shape[0]), entry_index), 0)
 
 
-def component(factors: Factors, place: Array, places: Places) -> tuple[Array, Array]:
+def component(factors: Factors, place: Array, entry_index: EntryIndex) -> tuple[Array, Array]:
     """What one component adds to x̄ and to Var[x] of every entry (W, E)."""
     means, covariances = all_means(factors), all_covariances(factors)
     columns = [mean[:, place] for mean in means]
     squares = [column[:, None] * mean for column, mean in zip(columns, means, strict=True)]
     spreads = [covariance[:, place] for covariance in covariances]
     twice = jnp.where(jnp.arange(means[0].shape[1]) == place, 1, 2)
-    return outer_product(columns, places), _telescoped(squares, spreads, twice, places)
+    return outer_product(columns, entry_index), _telescoped(squares, spreads, twice, entry_index)
 
 
-def _telescoped(squares: list[Array], spreads: list[Array], counts: Array, places: Places) -> Array:
+def _telescoped(squares: list[Array], spreads: list[Array], counts: Array, entry_index: EntryIndex) -> Array:
     """The sum in `predict.variance`. Time and the biggest mode make one table per slice, so that of most entries only
     one row of it and one of each other mode are needed."""
-    order = by_size(places.sizes)
+    order = by_size(entry_index.sizes)
     (biggest, *middle), last = [mode + 1 for mode in order[:-1]] or [order[0] + 1], order[-1] + 1
     counts = counts.astype(squares[0].dtype)
     alone = len(order) == 1
@@ -167,10 +167,12 @@ def _telescoped(squares: list[Array], spreads: list[Array], counts: Array, place
 
         return formula
 
-    return at_entries(places, 2 * width, counts.dtype, begin)
+    return at_entries(entry_index, 2 * width, counts.dtype, begin)
 
 
-def axis_sums(tables: list[Array], weights: Array, weighted: Array, axis: int, packed: int, places: Places) -> Array:
+def axis_sums(
+    tables: list[Array], weights: Array, weighted: Array, axis: int, packed: int, entry_index: EntryIndex
+) -> Array:
     """G and g, side by side, of all rows of one axis (rows, P + R); a table holds B and ā of an axis side by side."""
     is_gram = jnp.arange(tables[0].shape[1]) < packed
 
@@ -188,15 +190,15 @@ def axis_sums(tables: list[Array], weights: Array, weighted: Array, axis: int, p
 
         return work
 
-    return by_chunk(places, is_gram.shape[0], jnp.zeros_like(tables[axis]), begin, weights, weighted)
+    return by_chunk(entry_index, is_gram.shape[0], jnp.zeros_like(tables[axis]), begin, weights, weighted)
 
 
 def column_sums(
-    squares: list[Array], means: list[Array], weights: Array, weighted: Array, axis: int, places: Places
+    squares: list[Array], means: list[Array], weights: Array, weighted: Array, axis: int, entry_index: EntryIndex
 ) -> tuple[Array, Array]:
     """G and g of one component alone, each (rows,); `squares` are its E a²."""
     tables = [jnp.stack(pair, axis=1) for pair in zip(squares, means, strict=True)]
-    sums = axis_sums(tables, weights, weighted, axis, 1, places)
+    sums = axis_sums(tables, weights, weighted, axis, 1, entry_index)
     return sums[:, 0], sums[:, 1]
 
 
@@ -206,7 +208,7 @@ def update_axes(
     weighted: Array,
     share: Array,
     updated: list[int],
-    places: Places,
+    entry_index: EntryIndex,
     beyond: Array | float = 0.0,
 ) -> tuple[Factors, Array]:
     """Coordinate updates of axes in turn; see `factors.update_axes`."""
@@ -218,7 +220,7 @@ def update_axes(
     ]
     failed = jnp.zeros((), jnp.int32)
     for axis in updated:
-        sums = axis_sums(tables, weights, weighted, axis, packed, places)
+        sums = axis_sums(tables, weights, weighted, axis, packed, entry_index)
         prior_share = share if axis == 0 else jnp.ones(sums.shape[0], sums.dtype)
         solution = _solved(sums[:, :packed], sums[:, packed:], prior_share, factors)
         factors, unsolved = renewed(factors, axis, solution, beyond)
@@ -232,14 +234,14 @@ def _solved(gram: Array, projection: Array, share: Array, factors: Factors) -> t
     """`solve_rows`, so many rows at a time that temporaries stay small."""
     count = share.shape[0]
     if count <= BLOCK:
-        return solve_rows(gram, projection, factors.precision, factors.alive, share)
+        return solve_rows(gram, projection, factors.precision, factors.active, share)
 
     def blocks(array: Array) -> Array:
         padded = jnp.pad(array, [(0, -count % BLOCK), *[(0, 0)] * (array.ndim - 1)])
         return padded.reshape(-1, BLOCK, *array.shape[1:])
 
     def solve(block: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        return solve_rows(block[0], block[1], factors.precision, factors.alive, block[2])
+        return solve_rows(block[0], block[1], factors.precision, factors.active, block[2])
 
     parts = lax.map(solve, (blocks(gram), blocks(projection), blocks(share)))
     mean, covariance, solved = (part.reshape(-1, *part.shape[2:])[:count] for part in parts)
@@ -247,15 +249,15 @@ def _solved(gram: Array, projection: Array, share: Array, factors: Factors) -> t
 
 
 def sweep(
-    factors: Factors, weights: Array, targets: Array, share: Array, places: Places, beyond: Array | float = 0.0
+    factors: Factors, weights: Array, targets: Array, share: Array, entry_index: EntryIndex, beyond: Array | float = 0.0
 ) -> tuple[Factors, Array]:
     """Update every axis once: the biggest mode, the other modes, the temporal rows."""
-    biggest, _ = plan((weights.shape[0], *places.sizes))
-    others = [axis for axis in range(1, len(places.sizes) + 1) if axis != biggest]
-    return update_axes(factors, weights, weights * targets, share, [biggest, *others, 0], places, beyond)
+    biggest, _ = plan((weights.shape[0], *entry_index.sizes))
+    others = [axis for axis in range(1, len(entry_index.sizes) + 1) if axis != biggest]
+    return update_axes(factors, weights, weights * targets, share, [biggest, *others, 0], entry_index, beyond)
 
 
-def outer_product(columns: list[Array], places: Places) -> Array:
+def outer_product(columns: list[Array], entry_index: EntryIndex) -> Array:
     """Π over axes of one column each, at every entry (W, E)."""
 
     def begin(slot: Array) -> Formula:
@@ -267,25 +269,27 @@ def outer_product(columns: list[Array], places: Places) -> Array:
 
         return formula
 
-    return at_entries(places, 1, columns[0].dtype, begin)
+    return at_entries(entry_index, 1, columns[0].dtype, begin)
 
 
-def row_sums(values: Array, mode: int, places: Places) -> Array:
+def row_sums(values: Array, mode: int, entry_index: EntryIndex) -> Array:
     """Σ of (W, E) over all entries of each row of a mode (I_mode,)."""
 
     def work(number: Array, here: list[Array], total: Array) -> Array:
         return total.at[here[mode]].add(here[-1], mode="promise_in_bounds")
 
-    return by_chunk(places, 1, jnp.zeros(places.sizes[mode], values.dtype), lambda slot: work, values)
+    return by_chunk(entry_index, 1, jnp.zeros(entry_index.sizes[mode], values.dtype), lambda slot: work, values)
 
 
-def leading_direction(gradient: Array, mode: int, rest: Array, size: int, places: Places) -> tuple[Array, Array]:
+def leading_direction(
+    gradient: Array, mode: int, rest: Array, size: int, entry_index: EntryIndex
+) -> tuple[Array, Array]:
     """The leading left singular vector of the unfolding along a mode (I_mode,), and what is left: (W, size).
 
     See `birth.leading_directions`. `rest` (W, E) says in which of `size` columns of its slice an entry lies: the index
     of the only other mode, or a place that stands for all entries with the same indices on the other modes.
     """
-    no_rows = jnp.zeros(places.sizes[mode], gradient.dtype)
+    no_rows = jnp.zeros(entry_index.sizes[mode], gradient.dtype)
     no_rest = jnp.zeros((gradient.shape[0], size), gradient.dtype)
 
     def onto_rows(direction: Array) -> Array:
@@ -296,7 +300,7 @@ def leading_direction(gradient: Array, mode: int, rest: Array, size: int, places
 
             return work
 
-        return _unit(by_chunk(places, 1, no_rows, begin, gradient, rest))
+        return _unit(by_chunk(entry_index, 1, no_rows, begin, gradient, rest))
 
     def onto_rest(vector: Array) -> Array:
         def begin(slot: Array) -> Work:
@@ -306,9 +310,9 @@ def leading_direction(gradient: Array, mode: int, rest: Array, size: int, places
 
             return work
 
-        return by_chunk(places, 1, no_rest, begin, gradient, rest)
+        return by_chunk(entry_index, 1, no_rest, begin, gradient, rest)
 
-    longest = jnp.argmax(row_sums(gradient**2, mode, places))
+    longest = jnp.argmax(row_sums(gradient**2, mode, entry_index))
     start = onto_rest(jnp.zeros_like(no_rows).at[longest].set(1))
     direction = lax.fori_loop(0, SPECTRAL_TURNS, lambda _, direction: onto_rest(onto_rows(direction)), start)
     return onto_rows(direction), direction
@@ -324,30 +328,30 @@ def by_size(sizes: tuple[int, ...]) -> list[int]:
     return sorted(range(len(sizes)), key=lambda mode: -sizes[mode])
 
 
-def leading_directions(gradient: Array, places: Places) -> tuple[dict[int, Array], int, Array]:
+def leading_directions(gradient: Array, entry_index: EntryIndex) -> tuple[dict[int, Array], int, Array]:
     """Directions of all modes but the smallest, by axis; that mode; and what is left for it and for time, (W, I)."""
-    *bigger, smallest = by_size(places.sizes)
+    *bigger, smallest = by_size(entry_index.sizes)
     vectors: dict[int, Array] = {}
     for level, mode in enumerate(bigger):
         last = mode == bigger[-1]
-        rest = places.indices[smallest] if last else places.fibres[level]
-        size = places.sizes[smallest] if last else gradient.shape[1]
-        vectors[mode + 1], gradient = leading_direction(gradient, mode, rest, size, places)
+        rest = entry_index.indices[smallest] if last else entry_index.fibres[level]
+        size = entry_index.sizes[smallest] if last else gradient.shape[1]
+        vectors[mode + 1], gradient = leading_direction(gradient, mode, rest, size, entry_index)
     if not bigger:
-        empty = jnp.zeros((gradient.shape[0], places.sizes[0]), gradient.dtype)
+        empty = jnp.zeros((gradient.shape[0], entry_index.sizes[0]), gradient.dtype)
         slots = jnp.arange(gradient.shape[0])[:, None]
-        gradient = empty.at[slots, places.indices[0]].add(gradient, mode="promise_in_bounds")
+        gradient = empty.at[slots, entry_index.indices[0]].add(gradient, mode="promise_in_bounds")
     return vectors, smallest, gradient
 
 
-def sample(values: Array, places: Places, most: int) -> Array:
+def sample(values: Array, entry_index: EntryIndex, most: int) -> Array:
     """About `most` of the values, evenly spread over the entries of the window; all places where they are few."""
     if values.size < 2 * most:
         return values.reshape(-1)
-    ends = jnp.cumsum(places.lengths)
+    ends = jnp.cumsum(entry_index.lengths)
     ranks = (jnp.arange(most) * (ends[-1] / most)).astype(jnp.int32)
     slots = jnp.minimum(jnp.searchsorted(ends, ranks, side="right"), ends.shape[0] - 1)
-    return values[slots, jnp.clip(ranks - ends[slots] + places.lengths[slots], 0, values.shape[1] - 1)]
+    return values[slots, jnp.clip(ranks - ends[slots] + entry_index.lengths[slots], 0, values.shape[1] - 1)]
 
 
 Portrait = tuple[Array, ...]

@@ -19,7 +19,7 @@ from undertow.model.factors import layout
 from undertow.model.factors.rows import all_covariances, all_means, with_axis
 from undertow.model.linalg.symmetric import log_determinant
 from undertow.model.noise.pooled import expected_log, gamma_gap
-from undertow.model.types import Factors, Places
+from undertow.model.types import EntryIndex, Factors
 
 Tree = TypeVar("Tree")
 NEGLIGIBLE = 1e-3
@@ -51,23 +51,23 @@ def update_precision(factors: Factors, row_share: Array, prior: float) -> Factor
     return replace(factors, precision_shape=jnp.broadcast_to(shape, rate.shape), precision_rate=rate)
 
 
-def evidence(factors: Factors, row_share: Array, prior: float) -> Array:
+def elbo(factors: Factors, row_share: Array, prior: float) -> Array:
     """What the low-rank part adds to the bound besides the likelihood: −KL(q(λ) ‖ p(λ)), and for every row of every
     axis p_i (E ln p(a_i | λ) + entropy of q(a_i)); living components only.
 
     All rows at once: two batches of LAPACK at a time can wait for each other for ever where threads are few.
     """
-    alive = factors.alive
+    active = factors.active
     gaps = gamma_gap(factors.precision_shape, factors.precision_rate, prior, prior)
     share = jnp.concatenate(axis_shares(factors, row_share))
     mean, covariance = jnp.concatenate(all_means(factors)), jnp.concatenate(all_covariances(factors))
-    keep = alive[:, None] & alive[None, :] & (share > 0)[:, None, None]
-    entropies = log_determinant(jnp.where(keep, covariance, jnp.eye(alive.shape[0], dtype=mean.dtype)))
+    keep = active[:, None] & active[None, :] & (share > 0)[:, None, None]
+    entropies = log_determinant(jnp.where(keep, covariance, jnp.eye(active.shape[0], dtype=mean.dtype)))
     squares = mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)
     log_precision = expected_log(factors.precision_shape, factors.precision_rate)
-    per_component = jnp.where(alive, log_precision + 1 - factors.precision * squares, 0)
+    per_component = jnp.where(active, log_precision + 1 - factors.precision * squares, 0)
     rows = (share * (per_component.sum(axis=-1) + entropies)).sum() / 2
-    total: Array = rows - jnp.where(alive, gaps, 0).sum()
+    total: Array = rows - jnp.where(active, gaps, 0).sum()
     return total if factors.past is None else total + past.rows_gone(factors, factors.past)
 
 
@@ -78,18 +78,18 @@ def sizes(factors: Factors) -> Array:
 
 def without(factors: Factors, component: Array) -> Factors:
     """The factors with one component dead."""
-    keep = jnp.arange(factors.alive.shape[0]) != component
-    smaller = replace(factors, alive=factors.alive & keep, past=past.without(factors.past, keep))
+    keep = jnp.arange(factors.active.shape[0]) != component
+    smaller = replace(factors, active=factors.active & keep, past=past.without(factors.past, keep))
     for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
         both = keep[:, None] & keep[None, :]
         smaller = with_axis(smaller, axis, jnp.where(keep, mean, 0), jnp.where(both, covariance, 0))
     return smaller
 
 
-def resized(factors: Factors, places: int) -> Factors:
+def resized(factors: Factors, entry_index: int) -> Factors:
     """The factors with room for `places` components: more places are empty, fewer keep the living ones."""
-    order = jnp.argsort(~factors.alive, stable=True)[:places]
-    missing = max(places - order.shape[0], 0)
+    order = jnp.argsort(~factors.active, stable=True)[:entry_index]
+    missing = max(entry_index - order.shape[0], 0)
 
     def along(array: Array, axes: tuple[int, ...], filling: float = 0) -> Array:
         for axis in axes:
@@ -103,7 +103,7 @@ def resized(factors: Factors, places: int) -> Factors:
         covariances=tuple(along(covariance, (1, 2)) for covariance in factors.covariances),
         row_means=along(factors.row_means, (1,)),
         row_covariances=along(factors.row_covariances, (1, 2)),
-        alive=along(factors.alive, (0,)),
+        active=along(factors.active, (0,)),
         precision_shape=along(factors.precision_shape, (0,), 1),
         precision_rate=along(factors.precision_rate, (0,), 1),
     )
@@ -116,23 +116,23 @@ def death(
     weights: Array,
     row_share: Array,
     prior: float,
-    places: Places | None = None,
+    entry_index: EntryIndex | None = None,
 ) -> tuple[Factors, Array, Array, Array]:
     """Let the smallest component die if the evidence gains by it.
 
     Returns factors, residuals y − x̄ and Var x of the window as they are then, and whether it died.
     """
-    place = jnp.argmin(jnp.where(factors.alive, sizes(factors), jnp.inf))
+    place = jnp.argmin(jnp.where(factors.active, sizes(factors), jnp.inf))
     smaller = without(factors, place)
-    share, spread = layout.component(factors, place, places)
+    share, spread = layout.component(factors, place, entry_index)
     both = jax.tree.map(lambda one, other: jnp.stack([one, other]), smaller, factors)
-    own = lax.map(lambda candidate: evidence(candidate, row_share, prior), both)
+    own = lax.map(lambda candidate: elbo(candidate, row_share, prior), both)
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
     change = share * (2 * residual + share) - spread
     gain = own[0] - own[1] - (weights * change).sum() / 2
     if factors.past is not None:
         gain += past.change(factors, smaller, factors.past)
-    dies = factors.alive.any() & (gain > 0)
+    dies = factors.active.any() & (gain > 0)
 
     def died(carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
         return smaller, carry[1] + share, jnp.maximum(carry[2] - spread, 0)
@@ -147,8 +147,8 @@ def entanglement(factors: Factors) -> Array:
     each of the others: what is found when components are born one by one from too few slices. None of them can go
     unless the others move.
     """
-    pairs = factors.alive[:, None] & factors.alive & ~jnp.eye(factors.alive.shape[0], dtype=bool)
-    alike = jnp.ones(factors.alive.shape, factors.row_means.dtype)
+    pairs = factors.active[:, None] & factors.active & ~jnp.eye(factors.active.shape[0], dtype=bool)
+    alike = jnp.ones(factors.active.shape, factors.row_means.dtype)
     for mean in all_means(factors):
         length = jnp.sqrt((mean**2).sum(axis=0))
         unit = mean / jnp.where(length > 0, length, 1)
@@ -183,6 +183,6 @@ def either(condition: Array, yes: Callable[[], Tree], no: Callable[[], Tree]) ->
 def living(factors: Factors, start: str) -> Array:
     """Which components count (R,): the living ones, or where none dies, those that have not shrunk away."""
     if start == "warm":
-        return factors.alive
+        return factors.active
     size = jnp.sqrt(sizes(factors))
-    return factors.alive & (size > NEGLIGIBLE * size.max())
+    return factors.active & (size > NEGLIGIBLE * size.max())

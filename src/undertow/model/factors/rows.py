@@ -82,7 +82,7 @@ def plan(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def solve_rows(
-    gram: Array, projection: Array, precision: Array, alive: Array, share: Array
+    gram: Array, projection: Array, precision: Array, active: Array, share: Array
 ) -> tuple[Array, Array, Array]:
     """Means, covariances and "the system was solvable" of all rows at once; O(rows · R³).
 
@@ -91,17 +91,17 @@ def solve_rows(
     """
     size = precision.shape[0]
     tiny = float(np.finfo(gram.dtype).eps)
-    both = alive[:, None] & alive[None, :]
+    both = active[:, None] & active[None, :]
     used = share > 0
     inverse_share = jnp.where(used, 1 / jnp.where(used, share, 1), 0)
     eye = jnp.eye(size, dtype=gram.dtype)
-    matrices = jnp.where(both, unpack(gram) * inverse_share[:, None, None], 0) + eye * jnp.where(alive, precision, 1)
+    matrices = jnp.where(both, unpack(gram) * inverse_share[:, None, None], 0) + eye * jnp.where(active, precision, 1)
     scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
     covariance, solved = inverse(matrices * scale[:, :, None] * scale[:, None, :] + 4 * tiny * eye)
     covariance = covariance * scale[:, :, None] * scale[:, None, :]
     scaled = projection * inverse_share[:, None]
     mean = jnp.einsum("irk,ik->ir", covariance, scaled, precision=lax.Precision.HIGHEST)
-    mean = jnp.where(alive & used[:, None], mean, 0)
+    mean = jnp.where(active & used[:, None], mean, 0)
     covariance = jnp.where(both & used[:, None, None], covariance, 0)
     solved &= jnp.isfinite(mean).all(axis=-1)
     return mean, covariance, solved
@@ -186,7 +186,7 @@ def update_axes(
             gram = gram + trust * factors.past.gram[axis - 1]
             projection = projection + trust * factors.past.projection[axis - 1]
         prior_share = share if axis == 0 else jnp.ones(weights.shape[axis], weights.dtype)
-        solution = solve_rows(gram, projection, factors.precision, factors.alive, prior_share)
+        solution = solve_rows(gram, projection, factors.precision, factors.active, prior_share)
         factors, unsolved = renewed(factors, axis, solution, beyond)
         means, covariances = all_means(factors), all_covariances(factors)
         failed += unsolved

@@ -78,7 +78,7 @@ def sweep(
             if axis == 0:
                 projection = projection * slice_weights[:, None]
             prior_share = share if axis == 0 else jnp.ones(values.shape[axis], values.dtype)
-            solution = solve_rows(gram, projection, factors.precision, factors.alive, prior_share)
+            solution = solve_rows(gram, projection, factors.precision, factors.active, prior_share)
             factors, unsolved = renewed(factors, axis, solution, beyond)
             means, covariances = all_means(factors), all_covariances(factors)
             failed += unsolved
@@ -101,7 +101,7 @@ def variance_sums(factors: Factors, gaps: Holes) -> Array:
     """Σ of Var x over the observed entries of every slice (W,); see `predict.variance`."""
     squares = [outer(mean) for mean in all_means(factors)]
     spreads = [pack(covariance) for covariance in all_covariances(factors)]
-    counts = multiplicity(factors.alive.shape[0]).astype(squares[0].dtype)
+    counts = multiplicity(factors.active.shape[0]).astype(squares[0].dtype)
     sums = [(square.sum(axis=0), spread.sum(axis=0)) for square, spread in zip(squares[1:], spreads[1:], strict=True)]
     whole = _telescoped((squares[0], spreads[0]), sums, counts)
     rows = [

@@ -19,7 +19,7 @@ def svd_start(config: Config, factors: Factors, window: Window, row_share: Array
     dtype = window.values.dtype
     keys = jax.random.split(jax.random.PRNGKey(config.seed), window.values.ndim)
     ones = jnp.ones(size, dtype)
-    factors = replace(factors, alive=jnp.ones(size, bool), precision_shape=ones, precision_rate=ones)
+    factors = replace(factors, active=jnp.ones(size, bool), precision_shape=ones, precision_rate=ones)
     for axis, key in enumerate(keys):
         columns = leading_columns(jnp.moveaxis(window.values, axis, 0), size)
         rows = columns.shape[0]

@@ -44,11 +44,11 @@ def eliminated(matrices: Array, then: Callable[[Array, Array], Result], otherwis
 def one_by_one(matrices: Array) -> tuple[Array, Array]:
     """Column by column, all matrices in each operation."""
     size = matrices.shape[-1]
-    places = jnp.arange(size)
+    entry_index = jnp.arange(size)
 
     def turn(step: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         work, pivots = carry  # rows come last: every operation runs over all matrices at once
-        here = places == step
+        here = entry_index == step
         row, column = (lax.dynamic_index_in_dim(work, step, axis, keepdims=False) for axis in (0, 1))
         pivot = lax.dynamic_index_in_dim(row, step, 0, keepdims=False)
         row = jnp.where(here[:, None], 1, row) / pivot
@@ -71,8 +71,8 @@ def in_registers(matrices: Array, interpret: bool = False) -> tuple[Array, Array
     more, beyond = -count % block, padded - size
     filled = jnp.pad(matrices, ((0, more), (0, beyond), (0, beyond)))
     # What is added must be invertible too: 1 on the diagonal.
-    rows, places = jnp.arange(count + more)[:, None, None], jnp.arange(padded)
-    added = (places[:, None] == places) & ((rows >= count) | (places >= size))
+    rows, entry_index = jnp.arange(count + more)[:, None, None], jnp.arange(padded)
+    added = (entry_index[:, None] == entry_index) & ((rows >= count) | (entry_index >= size))
     filled = jnp.where(added, 1, filled)
     square = pallas.BlockSpec((block, padded, padded), lambda number: (number, 0, 0))
     inverses, pivots = pallas.pallas_call(

@@ -105,8 +105,8 @@ def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array
     mask = window.mask.astype(state.probability.dtype)
     any_row = jnp.asarray(False)
     for mode in range(layout.modes(window)):
-        flagged = layout.row_sums(slice_weights, state.probability, mode, window.places)
-        any_row |= (flagged > layout.row_sums(slice_weights, mask, mode, window.places) / 2).any()
+        flagged = layout.row_sums(slice_weights, state.probability, mode, window.entry_index)
+        any_row |= (flagged > layout.row_sums(slice_weights, mask, mode, window.entry_index) / 2).any()
     return any_row
 
 
@@ -114,7 +114,7 @@ def reheated(
     config: Config, state: Contaminated, factors: Factors, window: Window, slice_weights: Array, level: Level | None
 ) -> Contaminated:
     """Noise as large as all residuals, flagged ones included, and outliers judged by that: the sweeps cool it down."""
-    square = (window.values - mean_of(level) - layout.low_rank(factors, window.places)) ** 2
+    square = (window.values - mean_of(level) - layout.low_rank(factors, window.entry_index)) ** 2
     per_slice = over_slice(jnp.where(window.mask, precision(state) * square, 0))
     count = over_slice(window.mask.astype(square.dtype))
     factor = jnp.maximum(slice_weights @ per_slice / jnp.maximum(slice_weights @ count, 1), 1)
@@ -195,7 +195,7 @@ def finish(
 
 def too_wide(config: Config, state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
     """Whether the noise is too wide for more than half of the residuals. Counted: a median would have to be sorted."""
-    scaled = sample(_scaled_squares(state, window, residual, variance), window.places)
+    scaled = sample(_scaled_squares(state, window, residual, variance), window.entry_index)
     small = (scaled < TOO_WIDE * CHI_SQUARE_MEDIAN).sum()
     return config.robust & (2 * small > (~jnp.isnan(scaled)).sum())
 
@@ -209,7 +209,7 @@ def colder(
     leads from there to the truth.
     """
     nothing, square = jnp.zeros((), residual.dtype), residual**2 + variance  # all that is asked of them
-    scaled = sample(_scaled_squares(state, window, nothing, square), window.places)
+    scaled = sample(_scaled_squares(state, window, nothing, square), window.entry_index)
     factor = median(scaled) / CHI_SQUARE_MEDIAN
     cold = replace(
         state,
@@ -223,7 +223,7 @@ def colder(
     )
 
     def bound(candidate: Contaminated) -> Array:
-        return evidence(config, candidate, window, slice_weights, nothing, square)
+        return elbo(config, candidate, window, slice_weights, nothing, square)
 
     better: Contaminated = choose((factor > 0) & (bound(cold) > bound(state)), cold, state)
     return better
@@ -276,7 +276,7 @@ def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, 
 
     counts, sums = over_time(slice_of, window.mask, energy, state.probability, slice_weights, state.slice_scale)
     sums = sums / precision(state)
-    return (counts, sums) if window.places is None else (counts.sum(), sums.sum())
+    return (counts, sums) if window.entry_index is None else (counts.sum(), sums.sum())
 
 
 def update_noise(
@@ -310,7 +310,7 @@ def update_pooling(state: Contaminated, window: Window, slice_weights: Array, sq
     return replace(state, pool_shape=shape, pool_rate=rate, noise_shape=shape + counts / 2, noise_rate=rate + sums / 2)
 
 
-def evidence(
+def elbo(
     config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Array:
     """Likelihood, outlier indicators, π and noise: every term of the bound that this model owns."""

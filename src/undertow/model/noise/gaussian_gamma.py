@@ -143,7 +143,7 @@ def update_noise(
     return replace(state, noise_shape=PRIOR + count / 2, noise_rate=PRIOR + total / 2)
 
 
-def evidence(
+def elbo(
     config: Config, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Array:
     """Likelihood, S, γ and τ: every term of the bound that this model owns."""

@@ -9,7 +9,7 @@ from jax.nn import sigmoid
 from jax.scipy.special import digamma
 
 from undertow.model.factors import layout
-from undertow.model.types import Contaminated, Places, over_slice
+from undertow.model.types import Contaminated, EntryIndex, over_slice
 
 SLICE_PRIOR = 30.0
 """ν: how many observations the prior of φ_t around 1 is worth. Without it slices of ten entries fit their own noise."""
@@ -64,14 +64,14 @@ def slice_worth(state: Contaminated, mask: Array, square: Array) -> Array:
     return entries - (jnp.log(scale) + 1 / scale).sum() * SLICE_PRIOR / 2
 
 
-def first_scale(state: Contaminated, mask: Array, square: Array, places: Places | None = None) -> Array:
+def first_scale(state: Contaminated, mask: Array, square: Array, entry_index: EntryIndex | None = None) -> Array:
     """φ (1,) of a slice of which nothing is known yet, by its median: outliers, if they are few, do not count."""
-    return jnp.minimum(median_scale(state, mask, square, places), state.ratio)
+    return jnp.minimum(median_scale(state, mask, square, entry_index), state.ratio)
 
 
-def median_scale(state: Contaminated, mask: Array, square: Array, places: Places | None) -> Array:
+def median_scale(state: Contaminated, mask: Array, square: Array, entry_index: EntryIndex | None) -> Array:
     """The same, however large."""
-    middle = median(sample(jnp.where(mask, precision(state) * square, jnp.nan), places)) / CHI_SQUARE_MEDIAN
+    middle = median(sample(jnp.where(mask, precision(state) * square, jnp.nan), entry_index)) / CHI_SQUARE_MEDIAN
     return jnp.maximum(jnp.where(mask.any(), middle, 1), SMALLEST_SCALE)[None]
 
 
@@ -88,6 +88,6 @@ def median(values: Array) -> Array:
     return jnp.where(count > 0, lax.bitcast_convert_type(middle, values.dtype).mean(), jnp.nan)
 
 
-def sample(values: Array, places: Places | None = None) -> Array:
+def sample(values: Array, entry_index: EntryIndex | None = None) -> Array:
     """Some of the values, evenly spread: enough for a median, few enough to be sorted in no time."""
-    return layout.sample(values, places, SAMPLE)
+    return layout.sample(values, entry_index, SAMPLE)

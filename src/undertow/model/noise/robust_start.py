@@ -21,7 +21,7 @@ from undertow.model.noise.mixture import (
     slice_worth,
     trust,
 )
-from undertow.model.types import Contaminated, Factors, Places, Window
+from undertow.model.types import Contaminated, EntryIndex, Factors, Window
 
 ROW_TURNS = 8
 ROW_SETTLED = 0.01
@@ -61,19 +61,19 @@ def fit_row(state: Contaminated, factors: Factors, window: Window, spread: Array
     slice or to outliers among little noise, whichever has the higher bound: coordinate steps lead from neither to the
     other. From there all settle together.
     """
-    values, mask, places = window.values, window.mask, window.places
+    values, mask, entry_index = window.values, window.mask, window.entry_index
     share, moving, zero = jnp.ones(1, values.dtype), jnp.asarray(True), jnp.asarray(0, jnp.int32)
 
     def regressed(row: Factors, trusted: Array) -> tuple[Factors, Array]:
         weights = jnp.where(mask, precision(state) * trusted, 0)
-        row, unsolved = layout.update_rows(row, weights, weights * values, share, places)
+        row, unsolved = layout.update_rows(row, weights, weights * values, share, entry_index)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
-        return row, (values - layout.low_rank(row, places)) ** 2 + layout.variance(row, places) + spread
+        return row, (values - layout.low_rank(row, entry_index)) ** 2 + layout.variance(row, entry_index) + spread
 
     def steadier(start: Start) -> Start:
         energy = energies(state, mask, start.square)
         row, square = regressed(start.row, 1 / jnp.sqrt(start.scale * jnp.maximum(start.scale, energy)))
-        scale = median_scale(state, mask, square, places)
+        scale = median_scale(state, mask, square, entry_index)
         moved = jnp.abs(jnp.log(scale / start.scale)).max() > STEADY
         return Start(row, square, scale, moved, start.turns + 1)
 
@@ -90,9 +90,9 @@ def fit_row(state: Contaminated, factors: Factors, window: Window, spread: Array
         return now.moving & (now.turns < ROW_TURNS)
 
     square = values**2 + spread
-    start = Start(single_row(factors), square, median_scale(state, mask, square, places), moving, zero)
+    start = Start(single_row(factors), square, median_scale(state, mask, square, entry_index), moving, zero)
     start = lax.while_loop(unsettled, steadier, start)
-    noisy, few = much_noise(state, mask, start.square), few_outliers(state, mask, start.square, places)
+    noisy, few = much_noise(state, mask, start.square), few_outliers(state, mask, start.square, entry_index)
     sharper = slice_worth(few, mask, start.square) > slice_worth(noisy, mask, start.square)
     best = choose(sharper, few, noisy)
     fit = Fit(start.row, best.probability, best.slice_scale, best.ratio, moving, zero)
@@ -110,7 +110,7 @@ def judged(state: Contaminated, mask: Array, square: Array, scale: Array) -> Con
     return replace(state, slice_scale=scale, probability=outlier_probability(state, mask, square, scale))
 
 
-def few_outliers(state: Contaminated, mask: Array, square: Array, places: Places | None) -> Contaminated:
+def few_outliers(state: Contaminated, mask: Array, square: Array, entry_index: EntryIndex | None) -> Contaminated:
     """Of one slice: φ by its median, and κ as large as the outliers that there are then ask for, beside those known."""
 
     def turn(_: int, few: Contaminated) -> Contaminated:
@@ -119,6 +119,6 @@ def few_outliers(state: Contaminated, mask: Array, square: Array, places: Places
         few = replace(few, ratio=jnp.maximum(ratio, state.ratio))
         return judged(few, mask, square, slice_scales(few, mask, few.probability, square))
 
-    cold = judged(state, mask, square, first_scale(state, mask, square, places))
+    cold = judged(state, mask, square, first_scale(state, mask, square, entry_index))
     few: Contaminated = lax.fori_loop(0, FEW_TURNS, turn, cold)
     return few

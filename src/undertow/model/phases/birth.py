@@ -19,7 +19,7 @@ from jax import Array, lax
 from undertow.model.factors import layout, observed
 from undertow.model.factors.rows import all_covariances, all_means, with_axis
 from undertow.model.noise.pooled import expected_log, gamma_gap
-from undertow.model.types import Factors, Places
+from undertow.model.types import EntryIndex, Factors
 
 SWEEPS = 8
 FIRST_SWEEPS = 2
@@ -32,14 +32,14 @@ Columns = list[Array]
 """One vector per axis: (W,), (I_1,), …, (I_N,)."""
 
 
-def leading_directions(gradient: Array, places: Places | None = None) -> Columns:
+def leading_directions(gradient: Array, entry_index: EntryIndex | None = None) -> Columns:
     """A rank-one start for `gradient` (W, I_1, …, I_N), one unit vector per axis.
 
     For each mode in turn (biggest first): the leading left singular vector of its unfolding, by power iteration from
     the row of largest norm (so neither chance nor the order of rows matters), then project onto it and go on.
     """
-    if places is not None:
-        found, smallest, left = observed.leading_directions(gradient, places)
+    if entry_index is not None:
+        found, smallest, left = observed.leading_directions(gradient, entry_index)
         found[0], found[smallest + 1] = leading_directions(left)
         return [found[axis] for axis in sorted(found)]
     axes = list(range(gradient.ndim))
@@ -100,16 +100,16 @@ class Newcomer(NamedTuple):
     variances: Columns
     precision_shape: Array
     precision_rate: Array
-    evidence: Array
+    elbo: Array
     """What its rows and its precision add to the bound; negative."""
 
-    def low_rank(self, places: Places | None = None) -> Array:
+    def low_rank(self, entry_index: EntryIndex | None = None) -> Array:
         """x̄ of the newcomer alone (W, I_1, …, I_N)."""
-        return layout.outer_product(self.means, places)
+        return layout.outer_product(self.means, entry_index)
 
-    def square(self, places: Places | None = None) -> Array:
+    def square(self, entry_index: EntryIndex | None = None) -> Array:
         """E x² of the newcomer alone (W, I_1, …, I_N)."""
-        return layout.outer_product(squares(self.means, self.variances), places)
+        return layout.outer_product(squares(self.means, self.variances), entry_index)
 
 
 class Draft(NamedTuple):
@@ -136,17 +136,17 @@ class Birth:
         count: Array,
         row_share: Array,
         prior: float,
-        places: Places | None = None,
+        entry_index: EntryIndex | None = None,
     ) -> None:
         self.weights, self.weighted = weights, weights * residual
-        self.energy, self.count, self.prior, self.places = energy, count, prior, places
-        sizes = weights.shape[1:] if places is None else places.sizes
+        self.energy, self.count, self.prior, self.entry_index = energy, count, prior, entry_index
+        sizes = weights.shape[1:] if entry_index is None else entry_index.sizes
         self.shares = [row_share, *(jnp.ones(rows, weights.dtype) for rows in sizes)]
         self.shape = prior + jnp.stack([share.sum() for share in self.shares]).sum() / 2
 
     def draft(self) -> Draft:
         """A spectral start, swept a few times."""
-        means = leading_directions(self.weighted, self.places)
+        means = leading_directions(self.weighted, self.entry_index)
         # Least squares for the temporal row, then the same typical size on every axis: where the prior wants it.
         one = jnp.ones((), self.weights.dtype)
         nearly_nothing = jnp.asarray(float(np.finfo(self.weights.dtype).tiny), self.weights.dtype)
@@ -170,7 +170,7 @@ class Birth:
         """
         less_noise = self.count * jnp.log(self.energy / jnp.maximum(draft.left, LEAST_FACTOR * self.energy))
         explained = jnp.maximum(self.energy - draft.left, less_noise) / 2
-        return explained > -HOPE * self._newcomer(draft).evidence
+        return explained > -HOPE * self._newcomer(draft).elbo
 
     def finished(self, draft: Draft) -> Newcomer:
         """The newcomer after all sweeps."""
@@ -185,7 +185,7 @@ class Birth:
         means, variances = list(draft.means), list(draft.variances)
         precision = self.shape / draft.rate
         shared = None
-        if self.places is None:
+        if self.entry_index is None:
             shared = over_time(self.weights, means[0] ** 2 + variances[0]), over_time(self.weighted, means[0])
         for axis in range(1, len(means)):
             gram, projection = self._sums(axis, means, variances, shared)
@@ -201,8 +201,8 @@ class Birth:
     ) -> tuple[Array, Array]:
         """G and g of all rows of an axis, each (rows,); modes share the sums over time."""
         second = squares(means, variances)
-        if self.places is not None:
-            return observed.column_sums(second, means, self.weights, self.weighted, axis, self.places)
+        if self.entry_index is not None:
+            return observed.column_sums(second, means, self.weights, self.weighted, axis, self.entry_index)
         if shared is None:
             return over_modes(self.weights, second[1:]), over_modes(self.weighted, means[1:])
         gram = over_other_modes(shared[0], second[1:], axis - 1)
@@ -220,20 +220,20 @@ class Birth:
 
     def _newcomer(self, draft: Draft) -> Newcomer:
         shape, rate = self.shape, draft.rate
-        evidence = -gamma_gap(shape, rate, self.prior, self.prior)
+        elbo = -gamma_gap(shape, rate, self.prior, self.prior)
         for share, mean, spread in zip(self.shares, draft.means, draft.variances, strict=True):
             log_spread = jnp.log(jnp.where(spread > 0, spread, 1))
             terms = expected_log(shape, rate) + 1 + log_spread - shape / rate * (mean**2 + spread)
-            evidence += (share * terms).sum() / 2
-        return Newcomer(draft.means, draft.variances, shape, rate, evidence)
+            elbo += (share * terms).sum() / 2
+        return Newcomer(draft.means, draft.variances, shape, rate, elbo)
 
 
 def born(factors: Factors, newcomer: Newcomer) -> Factors:
     """The factors with the newcomer in the first free place."""
-    place = jnp.argmin(factors.alive)
+    place = jnp.argmin(factors.active)
     grown = replace(
         factors,
-        alive=factors.alive.at[place].set(True),
+        active=factors.active.at[place].set(True),
         precision_shape=factors.precision_shape.at[place].set(newcomer.precision_shape),
         precision_rate=factors.precision_rate.at[place].set(newcomer.precision_rate),
     )

@@ -13,10 +13,10 @@ from undertow.config import Config
 from undertow.model import level as levels
 from undertow.model.factors import layout, rank
 from undertow.model.factors.rows import single_row
-from undertow.model.flags import Trouble
+from undertow.model.flags import Flags
 from undertow.model.noise import contaminated, gaussian_gamma
 from undertow.model.noise.pooled import noise_floor
-from undertow.model.types import Contaminated, Core, Factors, Places, Window
+from undertow.model.types import Contaminated, Core, EntryIndex, Factors, Window
 
 register_pytree_node(Config, Config.split, Config.join)
 
@@ -41,8 +41,8 @@ class Report:
     usual_noise: Array
     """Noise variance."""
     iterations: Array
-    evidence: Array
-    trouble: Array
+    elbo: Array
+    flags: Array
     """Flags of `Trouble`."""
 
 
@@ -56,30 +56,30 @@ def usable(values: Array, mask: Array) -> tuple[Array, Array]:
 def smooth(core: Core, lag: Array, config: Config) -> Report:
     """What is known now about the slice `lag` steps before the newest."""
     slot = jnp.mod(core.window.newest - lag, config.window)
-    row, places = only_row(core.factors, slot), layout.alone(core.window, slot).places
-    residual = core.window.values[slot] - levels.mean_of(core.level, slot) - layout.low_rank(row, places)[0]
-    variance = layout.variance(row, places)[0] + levels.variance_of(core.level, slot)
+    row, entry_index = only_row(core.factors, slot), layout.alone(core.window, slot).entry_index
+    residual = core.window.values[slot] - levels.mean_of(core.level, slot) - layout.low_rank(row, entry_index)[0]
+    variance = layout.variance(row, entry_index)[0] + levels.variance_of(core.level, slot)
     return tell(config, core, slot, residual, variance, usual_noise(config, core))
 
 
 @jax.jit
-def project(core: Core, values: Array, mask: Array, config: Config, places: Places | None = None) -> Report:
+def project(core: Core, values: Array, mask: Array, config: Config, entry_index: EntryIndex | None = None) -> Report:
     """The report of a slice met with factors and level held fixed: nothing is learned from it."""
     model = OUTLIER_MODELS[config.outliers]
     values, mask = usable(values, mask)
     slot = jnp.asarray(0, jnp.int32)
-    values, mask, places = jax.tree.map(lambda array: array[None], (values, mask, places))
-    window = Window(values, mask, newest=slot, filled=jnp.asarray(1, jnp.int32), places=places)
+    values, mask, entry_index = jax.tree.map(lambda array: array[None], (values, mask, entry_index))
+    window = Window(values, mask, newest=slot, filled=jnp.asarray(1, jnp.int32), entry_index=entry_index)
     level = None if core.level is None else levels.coming(core.level, core.window)
     outliers, factors = model.meet(model.one_slice(core.outliers), single_row(core.factors), window, level)
-    residual = values[0] - levels.mean_of(level, slot) - layout.low_rank(factors, places)[0]
-    variance = layout.variance(factors, places)[0] + levels.variance_of(level, slot)
+    residual = values[0] - levels.mean_of(level, slot) - layout.low_rank(factors, entry_index)[0]
+    variance = layout.variance(factors, entry_index)[0] + levels.variance_of(level, slot)
     return tell(config, Core(window, factors, outliers, level), slot, residual, variance, usual_noise(config, core))
 
 
 @jax.jit
-def foretell(
-    core: Core, values: Array, mask: Array, half: Array, config: Config, places: Places | None = None
+def cross_predict(
+    core: Core, values: Array, mask: Array, half: Array, config: Config, entry_index: EntryIndex | None = None
 ) -> tuple[Array, Array]:
     """Every observed entry as the other half of its slice tells it, with factors and level as they were before.
 
@@ -87,7 +87,7 @@ def foretell(
     """
 
     def from_one_half(shown: Array) -> tuple[Array, Array]:
-        report = project(core, jnp.where(shown, values, 0), shown, config, places)
+        report = project(core, jnp.where(shown, values, 0), shown, config, entry_index)
         return report.low_rank, report.low_rank_variance + report.noise_variance
 
     means, variances = lax.map(from_one_half, jnp.stack([mask & half, mask & ~half]))
@@ -95,10 +95,10 @@ def foretell(
 
 
 @jax.jit
-def at(core: Core, config: Config, places: Places) -> Report:
+def at(core: Core, config: Config, entry_index: EntryIndex) -> Report:
     """The report of any entries of the newest slice of a sparse window, as if they had not been observed."""
     row = only_row(core.factors, core.window.newest)
-    wanted = jax.tree.map(lambda array: array[None], places)
+    wanted = jax.tree.map(lambda array: array[None], entry_index)
     low_rank, variance = layout.low_rank(row, wanted), layout.variance(row, wanted)
     nothing = jnp.zeros_like(low_rank)
     slot = jnp.asarray(0, jnp.int32)
@@ -108,7 +108,7 @@ def at(core: Core, config: Config, places: Places) -> Report:
     outliers = replace(core.outliers, probability=nothing, slice_scale=newest)
     alone = Core(window, row, outliers, None)
     told = tell(config, alone, slot, -low_rank[0], variance[0], usual_noise(config, core))
-    return replace(told, trouble=told.trouble & ~Trouble.EMPTY.value)
+    return replace(told, flags=told.flags & ~Flags.EMPTY.value)
 
 
 def only_row(factors: Factors, slot: Array) -> Factors:
@@ -136,13 +136,13 @@ def tell(config: Config, core: Core, slot: Array, residual: Array, variance: Arr
     observed = mask.sum()
     many = (probability > 0.5).sum() * 2 > observed
     far = (noise_variance.mean() > 100 * usual) & (observed > 0)
-    flags = jnp.where(observed == 0, Trouble.EMPTY.value, 0)
-    flags |= jnp.where(living == config.max_rank, Trouble.RANK_FULL.value, 0)
-    flags |= jnp.where(living == 0, Trouble.RANK_ZERO.value, 0)
-    flags |= jnp.where(many | far, Trouble.MANY_OUTLIERS.value, 0)
-    flags |= jnp.where(typical <= 2 * noise_floor(typical.dtype), Trouble.NO_NOISE.value, 0)
+    flags = jnp.where(observed == 0, Flags.EMPTY.value, 0)
+    flags |= jnp.where(living == config.max_rank, Flags.RANK_FULL.value, 0)
+    flags |= jnp.where(living == 0, Flags.RANK_ZERO.value, 0)
+    flags |= jnp.where(many | far, Flags.MANY_OUTLIERS.value, 0)
+    flags |= jnp.where(typical <= 2 * noise_floor(typical.dtype), Flags.NO_NOISE.value, 0)
     finite = jnp.isfinite(low_rank).all() & jnp.isfinite(variance).all() & jnp.isfinite(noise_variance).all()
-    flags |= jnp.where(finite, 0, Trouble.NOT_FINITE.value)
+    flags |= jnp.where(finite, 0, Flags.NOT_FINITE.value)
     zero = jnp.asarray(0, jnp.int32)
     return Report(
         low_rank, variance, noise_variance, sparse, probability, living, usual, zero, jnp.zeros_like(usual), flags

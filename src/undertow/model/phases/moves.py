@@ -36,7 +36,7 @@ class Brood:
     """y − m̄ − x̄ of the window (W, I_1, …, I_N)."""
     variance: Array
     """Var x + Var m of the window."""
-    evidence: Array
+    elbo: Array
     """The outlier model's part of the bound."""
 
 
@@ -54,16 +54,16 @@ def deaths_and_births(
     count = slice_weights @ over_slice(window.mask.astype(weights.dtype))
 
     def bound(outliers: Contaminated, residual: Array, variance: Array) -> Array:
-        return contaminated.evidence(config, outliers, window, slice_weights, residual, variance)
+        return contaminated.elbo(config, outliers, window, slice_weights, residual, variance)
 
     def one_death(carry: tuple[Factors, Array, Array]) -> tuple[tuple[Factors, Array, Array], Array]:
-        factors, residual, variance, dies = rank.death(*carry, weights, row_share, prior, window.places)
+        factors, residual, variance, dies = rank.death(*carry, weights, row_share, prior, window.entry_index)
         return (factors, residual, variance), dies
 
     def one_birth(carry: Brood) -> tuple[Brood, Array]:
         weights = contaminated.birth_weights(carry.outliers, window, slice_weights)
         energy = (weights * (carry.residual**2 + carry.variance)).sum()
-        fit = Birth(weights, carry.residual, energy, count, row_share, prior, window.places)
+        fit = Birth(weights, carry.residual, energy, count, row_share, prior, window.entry_index)
 
         draft = fit.draft()
         promising = fit.promising(draft)
@@ -72,20 +72,22 @@ def deaths_and_births(
 
         def left(carry: Brood) -> tuple[Array, Array]:
             """Residual and variance with the newcomer."""
-            share = newcomer.low_rank(window.places)
-            return carry.residual - share, carry.variance + jnp.maximum(newcomer.square(window.places) - share**2, 0)
+            share = newcomer.low_rank(window.entry_index)
+            return carry.residual - share, carry.variance + jnp.maximum(
+                newcomer.square(window.entry_index) - share**2, 0
+            )
 
         def judged(state: tuple[Brood, Array]) -> tuple[Brood, Array]:
             carry, _ = state
             residual, variance = left(carry)
             nothing, square = jnp.zeros((), residual.dtype), residual**2 + variance  # all that is asked of them
             outliers = contaminated.update(config, carry.outliers, window, slice_weights, nothing, square)
-            evidence = bound(outliers, nothing, square)
-            margin = 10 * float(np.finfo(evidence.dtype).eps) * jnp.abs(evidence)  # what single precision cannot tell
-            gains = evidence + newcomer.evidence > carry.evidence + margin
+            elbo = bound(outliers, nothing, square)
+            margin = 10 * float(np.finfo(elbo.dtype).eps) * jnp.abs(elbo)  # what single precision cannot tell
+            gains = elbo + newcomer.elbo > carry.elbo + margin
 
             def grown(carry: Brood) -> Brood:
-                return Brood(born(carry.factors, newcomer), outliers, *left(carry), evidence)
+                return Brood(born(carry.factors, newcomer), outliers, *left(carry), elbo)
 
             return rank.only_if(gains, grown, carry), gains
 
@@ -93,14 +95,14 @@ def deaths_and_births(
 
     carry = (factors, residual, variance)
     (factors, residual, variance), deaths = repeat(one_death, carry, config.max_rank)
-    most = jnp.minimum(MOST_BIRTHS, config.max_rank - factors.alive.sum())
+    most = jnp.minimum(MOST_BIRTHS, config.max_rank - factors.active.sum())
 
     def with_births(state: tuple[Brood, Array]) -> tuple[Brood, Array]:
         # Updated first, so that what the outlier model gains by itself is not put down to the newcomer.
         brood, _ = state
         outliers = contaminated.update(config, brood.outliers, window, slice_weights, brood.residual, brood.variance)
-        evidence = bound(outliers, brood.residual, brood.variance)
-        return repeat(one_birth, replace(brood, outliers=outliers, evidence=evidence), most)
+        elbo = bound(outliers, brood.residual, brood.variance)
+        return repeat(one_birth, replace(brood, outliers=outliers, elbo=elbo), most)
 
     brood = Brood(factors, before, residual, variance, jnp.zeros((), residual.dtype))
     brood, births = rank.only_if(most > 0, with_births, (brood, jnp.zeros_like(deaths)))

@@ -69,10 +69,10 @@ def swept(config: Config, window: Window, progress: Progress) -> Progress:
     weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
     targets = targets - levels.mean_of(progress.level)
     further = beyond(config, progress)
-    factors, failed = layout.sweep(progress.factors, weights, targets, row_share, window.places, further)
+    factors, failed = layout.sweep(progress.factors, weights, targets, row_share, window.entry_index, further)
     factors = past.update_trust(rank.update_precision(factors, row_share, config.precision_prior))
-    residual = window.values - layout.low_rank(factors, window.places)
-    variance = layout.variance(factors, window.places)
+    residual = window.values - layout.low_rank(factors, window.entry_index)
+    variance = layout.variance(factors, window.entry_index)
     level = smoothed_level(progress.outliers, progress.level, window, residual)
     residual, variance = residual - levels.mean_of(level), variance + levels.variance_of(level)
     outliers = model.update(config, progress.outliers, window, slice_weights, residual, variance)
@@ -145,6 +145,6 @@ def bound(config: Config, window: Window, progress: Progress) -> Array:
     """The evidence bound of all that the sweeps work on."""
     model, factors = OUTLIER_MODELS[config.outliers], progress.factors
     slice_weights = window.slice_weights(config.forgetting)
-    whole: Array = rank.evidence(factors, model.row_share(slice_weights), config.precision_prior)
-    whole += model.evidence(config, progress.outliers, window, slice_weights, progress.residual, progress.variance)
-    return whole if factors.past is None else whole + past.evidence(factors, factors.past)
+    whole: Array = rank.elbo(factors, model.row_share(slice_weights), config.precision_prior)
+    whole += model.elbo(config, progress.outliers, window, slice_weights, progress.residual, progress.variance)
+    return whole if factors.past is None else whole + past.elbo(factors, factors.past)
