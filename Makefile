@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python -m
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format bench soak clean
+.PHONY: help demo quick test full check lint format bench soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,8 +15,14 @@ help: ## show this list
 demo: $(STAMP) ## run Undertow on a generated stream of traffic matrices and draw what it found
 	$(VENV)/bin/undertow demo
 
-test: lint ## everything that must hold before a change goes in: lint, types, imports, tests, coverage
-	$(TEST_ENV) $(RUN) pytest -n 2 --cov --cov-report=term
+quick: $(STAMP) ## for every save: the tests that compile nothing large (a minute)
+	$(TEST_ENV) $(RUN) pytest -n 2 -m "not slow and not full and not soak"
+
+test: lint ## everything that a change needs: lint, types, imports, tests (minutes; what CI runs)
+	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile
+
+full: lint ## test, and the long suites: every shape, kills and crash points, fuzzing (an hour or more)
+	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile -m "not soak" --cov --cov-report=term
 
 check: test ## exactly what continuous integration runs
 
