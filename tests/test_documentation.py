@@ -11,7 +11,7 @@ from undertow import estimator, fleet
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/fleets.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/fleets.md", "docs/how-to/sparse-slices.md"])
 def test_code_of_pages_runs(page, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks

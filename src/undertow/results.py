@@ -60,7 +60,7 @@ class Status:
 
 class Estimate:
     """One slice as Undertow sees it, in the units of the data. Arrays have the shape of the slice; where only
-    observed entries are kept (docs/sparse.md), one number for each entry that was given, in the same order.
+    observed entries are kept (sparse slices), one number for each entry that was given, in the same order.
     A slice that came in single precision, or as integers of up to 16 bits, is told in single precision; one that comes
     out of the model's memory (`smoothed`, `at`) in double.
 

@@ -68,7 +68,7 @@ def test_the_page_on_speed_names_options_that_exist():
 
     from undertow.cli.app import app
 
-    page = (Path(__file__).parents[2] / "docs" / "speed.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "developers" / "speed.md").read_text()
     known = {spelling for parameter in get_command(app).commands["bench"].params for spelling in parameter.opts}
     assert set(re.findall(r"--[a-z][a-z-]*", page)) <= known
     assert set(re.findall(r"--case ([a-z-]+)", page)) <= set(registry.CASES)

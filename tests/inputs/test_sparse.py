@@ -1,8 +1,6 @@
 """Sparse slices: the door, the path that is chosen, and agreement with the path that keeps all entries."""
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from undertow.inputs import packing as placing
 from undertow.inputs.sparse import as_entries, bucket, fibres
 from undertow.model.step import advance
 
-PAGE = Path(__file__).parents[1] / "docs" / "sparse.md"
 SHAPE = (11, 8)
 SMALL = {"max_rank": 4, "window": 5, "dtype": "float64"}
 
@@ -256,12 +253,6 @@ def test_one_program_per_bucket():
         )
     assert state.entries == 96
     assert advance._cache_size() - before == 2
-
-
-def test_the_page_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        exec(compile(block, "sparse.md", "exec"), {})
 
 
 def test_doctest():

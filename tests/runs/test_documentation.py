@@ -8,13 +8,13 @@ from typer.main import get_command
 
 from undertow.cli.app import app
 
-PAGE = (Path(__file__).parents[2] / "docs" / "run.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "runs-and-resume.md").read_text()
 
 
 def test_the_python_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[-1]
-    exec(compile(code, "run.md", "exec"), {})
+    exec(compile(code, "runs-and-resume.md", "exec"), {})
     assert capsys.readouterr().out.startswith("20 ")
 
 

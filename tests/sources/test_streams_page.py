@@ -1,4 +1,4 @@
-"""docs/streams.md runs: every example opens a file of the name it has there."""
+"""docs/how-to/read-files.md runs: every example opens a file of the name it has there."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from stream_files import LENGTH, labelled, numbers, video
 import undertow as ut
 from undertow.sources.formats.registry import FORMATS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "streams.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "read-files.md").read_text()
 EXAMPLES = re.findall(r"`(ut\.open_stream\([^`]*\))` \|", PAGE)
 
 
@@ -51,5 +51,5 @@ def test_examples_run(example, workplace):
 
 def test_the_block_of_code_runs(workplace, capsys):
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile(block, "streams.md", "exec"), {})
+    exec(compile(block, "read-files.md", "exec"), {})
     assert "(6, 5) ('src', 'dst')" in capsys.readouterr().out
