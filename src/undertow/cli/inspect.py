@@ -11,30 +11,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from undertow.cli import source_options as opt
+from undertow.cli.grouping import grouped
+from undertow.cli.source_options import SourceOptions
 
 
+@grouped
 def inspect(
     source: Annotated[str, typer.Argument(help="A source, or a store of undertow run.", show_default=False)],
+    reading: SourceOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object.")] = False,
-    format: opt.Format = None,
-    time_axis: opt.TimeAxis = None,
-    select: opt.Select = None,
-    resize: opt.Resize = None,
-    missing_value: opt.MissingValue = None,
-    mask: opt.Mask = None,
-    time: opt.Time = None,
-    modes: opt.Modes = None,
-    value: opt.Value = None,
-    labels: opt.Labels = None,
-    duplicates: opt.Duplicates = None,
-    variable: opt.Variable = None,
-    colour: opt.Colour = False,
-    size: opt.Size = None,
-    pixels: opt.Pixels = None,
-    late: opt.Late = "keep",
-    gaps: opt.Gaps = "keep",
-    step: opt.Step = None,
 ) -> None:
     """Show what a source or a store holds: shape, labels, times, gaps, range; for a store also how the run went.
 
@@ -45,7 +30,7 @@ def inspect(
       undertow inspect flows.csv --time t --modes src,dst --value bytes
       undertow inspect lobby-undertow.zarr --json
     """
-    options = opt.reading(locals())
+    options = reading.given()
     from undertow.runs.store.reader import is_store
 
     facts = _store_facts(Path(source)) if is_store(Path(source)) and not options else _source_facts(source, options)

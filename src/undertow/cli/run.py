@@ -15,9 +15,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from undertow.cli import source_options as opt
 from undertow.cli.config_file import Config
+from undertow.cli.grouping import grouped
 from undertow.cli.run_bar import RunBar
+from undertow.cli.source_options import FollowOptions
 
 if TYPE_CHECKING:
     from undertow.runs import RunSummary
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 _MODEL, _RESULTS, _SAFETY = "Model", "Results", "Checkpoints"
 
 
+@grouped
 def run(
     source: Annotated[str, typer.Argument(help="File, folder, or - for standard input.", show_default=False)],
+    reading: FollowOptions,
     store: Annotated[
         Path | None,
         typer.Option(help="Folder for the results (default: SOURCE-undertow.zarr).", rich_help_panel=_RESULTS),
@@ -73,26 +76,6 @@ def run(
     limit: Annotated[int | None, typer.Option(help="Stop after so many slices.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object about the run.")] = False,
     config: Config = None,
-    format: opt.Format = None,
-    time_axis: opt.TimeAxis = None,
-    select: opt.Select = None,
-    resize: opt.Resize = None,
-    missing_value: opt.MissingValue = None,
-    mask: opt.Mask = None,
-    time: opt.Time = None,
-    modes: opt.Modes = None,
-    value: opt.Value = None,
-    labels: opt.Labels = None,
-    duplicates: opt.Duplicates = None,
-    variable: opt.Variable = None,
-    colour: opt.Colour = False,
-    size: opt.Size = None,
-    pixels: opt.Pixels = None,
-    late: opt.Late = "keep",
-    gaps: opt.Gaps = "keep",
-    step: opt.Step = None,
-    follow: opt.Follow = False,
-    idle: opt.Idle = None,
 ) -> None:
     """Clean a stream: low rank with error bars, outliers and alerts for every slice, kept in a store.
 
@@ -108,7 +91,7 @@ def run(
 
     The store opens with xarray.open_zarr; undertow report, export and inspect read it too.
     """
-    options = opt.reading(locals())
+    options = reading.given()
     folder = store or default_store(source)
     settings = {"max_rank": max_rank, "window": window, "forgetting": forgetting, **assignments(set_ or [])}
     from undertow import make_config
