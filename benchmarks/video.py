@@ -67,13 +67,13 @@ def step_alone(model: ut.RobustCP, slices: list[np.ndarray]) -> str:
 def one_step(model: ut.RobustCP, x: np.ndarray) -> tuple[float, int]:
     """Seconds of the compiled step from the present state, and its sweeps."""
     state = model.state
-    config, given = functional.working(state), Given(as_slice(x))
-    values, mask = given.values(Scaling.of(config, state.unit)), given.mask()
+    settings, given = functional.working(state), Given(as_slice(x))
+    values, mask = given.values(Scaling.of(state.config, state.unit)), given.mask()
     least = float("inf")
     for _ in range(15):
         core = jax.block_until_ready(functional.copied(state).core)
         begun = time.perf_counter()
-        _, report = jax.block_until_ready(advance(core, values, mask, config, holes=functional.holes(state)))
+        _, report = jax.block_until_ready(advance(core, values, mask, settings, holes=functional.holes(state)))
         least = min(least, time.perf_counter() - begun)
     return least, int(report.iterations)
 

@@ -19,10 +19,10 @@ PALETTE = [((5,), 2, 4), ((4, 3), 3, 3), ((3, 4, 2), 2, 2), ((2, 3, 2, 2), 2, 3)
 """(shape, components, window): few, because each compiles anew."""
 
 
-def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, dead=True, **settings):
+def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, dead=True, **changes):
     """A state in the middle of nowhere: no update has been made, so every update has something to do."""
     rng = np.random.default_rng(seed)
-    config = make_config(preset, max_rank=size, window=length, forgetting=0.8, dtype="float64", **settings)
+    settings = make_config(preset, max_rank=size, window=length, forgetting=0.8, dtype="float64", **changes).settings()
     filled = length if filled is None else filled
     newest = int(rng.integers(length)) if filled == length else filled - 1
     ages = np.mod(newest - np.arange(length), length)
@@ -54,7 +54,7 @@ def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, de
     window = Window(
         jnp.asarray(values), jnp.asarray(mask), jnp.asarray(newest, jnp.int32), jnp.asarray(filled, jnp.int32)
     )
-    if config.outliers == "contaminated":
+    if settings.outliers == "contaminated":
         outliers = Contaminated(
             probability=jnp.asarray(np.where(mask, rng.random(mask.shape), 0)),
             rate_a=jnp.asarray(rng.uniform(1, 3)),
@@ -75,8 +75,8 @@ def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, de
             noise_shape=jnp.asarray(3.0),
             noise_rate=jnp.asarray(2.0),
         )
-    level = levels.init(length, shape, jnp.dtype("float64")) if config.level else None
-    return config, Core(window, factors, outliers, level)
+    level = levels.init(length, shape, jnp.dtype("float64")) if settings.level else None
+    return settings, Core(window, factors, outliers, level)
 
 
 def entries(array):
@@ -91,11 +91,11 @@ def covariances_of(factors):
     return [np.asarray(factors.row_covariances), *map(np.asarray, factors.covariances)]
 
 
-def slice_weights(config, window):
+def slice_weights(settings, window):
     length = window.values.shape[0]
     weights = np.zeros(length)
     for age in range(int(window.filled)):
-        weights[(int(window.newest) - age) % length] = config.forgetting**age
+        weights[(int(window.newest) - age) % length] = settings.forgetting**age
     return weights
 
 
@@ -179,9 +179,9 @@ def low_rank_evidence(factors, share, prior):
     return total
 
 
-def contaminated_evidence(config, state, window, square):
+def contaminated_evidence(settings, state, window, square):
     """Likelihood, indicators, π and τ of the default model."""
-    weights = slice_weights(config, window)
+    weights = slice_weights(settings, window)
     s = {name: np.asarray(value) for name, value in vars(state).items()}
     both = digamma(s["rate_a"] + s["rate_b"])
     total = 0.0
@@ -198,8 +198,8 @@ def contaminated_evidence(config, state, window, square):
         total += weights[t] * (term + entropy)
     total -= sum(weights[t] * 15 * (np.log(phi) + 1 / phi) for t, phi in enumerate(s["slice_scale"]))
     a0, b0 = (
-        config.outlier_rate * config.outlier_rate_strength,
-        (1 - config.outlier_rate) * config.outlier_rate_strength,
+        settings.outlier_rate * settings.outlier_rate_strength,
+        (1 - settings.outlier_rate) * settings.outlier_rate_strength,
     )
     total -= betaln(a0, b0) - betaln(s["rate_a"], s["rate_b"])
     total -= (s["rate_a"] - a0) * (digamma(s["rate_a"]) - both) + (s["rate_b"] - b0) * (digamma(s["rate_b"]) - both)
@@ -208,9 +208,9 @@ def contaminated_evidence(config, state, window, square):
     return total
 
 
-def gaussian_gamma_evidence(config, state, window, residual, spread):
+def gaussian_gamma_evidence(settings, state, window, residual, spread):
     """Likelihood, S, γ and τ of the paper's model."""
-    weights = slice_weights(config, window)
+    weights = slice_weights(settings, window)
     s = {name: np.asarray(value) for name, value in vars(state).items()}
     newest = int(window.newest)
     tau, log_tau = s["noise_shape"] / s["noise_rate"], digamma(s["noise_shape"]) - np.log(s["noise_rate"])

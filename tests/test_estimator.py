@@ -137,7 +137,7 @@ def test_repr_reads_like_a_call(model):
     ("settings", "kind", "message"),
     [
         ({"max_rank": 0}, ValueError, "max_rank must be at least 1"),
-        ({"max_rank": 2.5}, TypeError, "max_rank must be a whole number"),
+        ({"max_rank": 2.5}, TypeError, "max_rank must be an integer"),
         ({"window": -3}, ValueError, "window must be at least 1"),
         ({"window": 2**40}, ValueError, "window must be"),
         ({"forgetting": 0.0}, ValueError, r"forgetting must lie in \(0, 1\]"),

@@ -1,12 +1,15 @@
-"""Every knob of the model, with its meaning and default. A preset is a choice of defaults, nothing more."""
+"""Every setting of the model, with its meaning and default. A preset is a choice of defaults, nothing more."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from undertow.model.settings import Settings
 
 Outliers = Literal["contaminated", "gaussian_gamma"]
 Noise = Literal["entry", "shared"]
@@ -19,71 +22,83 @@ Dtype = Literal["float32", "float64"]
 
 @dataclass(frozen=True)
 class Config:
-    """Settings of one model. Programs are compiled once per shape and per choice of what is not a plain number."""
+    """Settings of one model, checked when it is made.
+
+    Attributes:
+        max_rank: R, the largest number of active components; the rank itself is found from the data.
+        window: W, the number of slices that are kept and inferred again at each step.
+        forgetting: μ in (0, 1]: a slice that is t steps old has the weight μ^t.
+        memory: "window" forgets what has left the window; "recursive" keeps it in exponentially discounted statistics
+            (factor μ per slice).
+        level: Whether every entry has a local level, a random walk of its own, besides the low rank.
+        robust: Whether observations can be outliers while the model learns. If not, an entry is called an outlier when
+            it lies far from its prediction by the rest of its slice and all slices before; the model learns from it as
+            from any other.
+        scale: "linear" models the data as they are, "log" their logarithm (asinh, which is linear near 0), for
+            sizes that vary by factors.
+        outliers: The outlier model: "contaminated" (contaminated normal noise) or "gaussian_gamma" (the paper's
+            sparse term).
+        noise: One noise variance per entry, pooled ("entry"), or one for all entries ("shared"). The paper's model has
+            one for all.
+        tau: The paper's model only: noise precision from the newest slice ("slice"), as its authors ran it, or from
+            the window ("window"), which is the exact update.
+        outlier_rate: Prior mean of the outlier fraction π, in (0, 0.5).
+        outlier_rate_strength: Number of observations that the prior of π is worth.
+        outlier_variance: κ_min: an outlier's variance is at least this many times that of the noise.
+        precision_prior: c0 = d0 of the components' precisions λ_r ~ Ga(c0, d0), in units of the stream; the paper has
+            1e-6.
+        start: "warm" continues from the last step, and components are added and pruned by the ELBO; "svd" begins
+            every step with all components from an SVD of the window and lets them shrink, as the paper does.
+        max_iterations: Largest number of sweeps over all unknowns per slice.
+        tolerance: Converged once the newest slice moves by less than this many noise standard deviations (root mean
+            square).
+        dtype: Precision of the arithmetic, "float32" or "float64".
+        seed: Used by `start="svd"` only, where the window has fewer directions than components.
+
+    Example:
+        >>> Config(max_rank=5).window
+        20
+    """
 
     max_rank: int = 15
-    """R, the most components that can live at once; the rank itself is found from the data."""
     window: int = 20
-    """W, slices kept and re-examined at each step."""
     forgetting: float = 0.95
-    """μ in (0, 1]: a slice t steps old counts μ^t."""
     memory: Memory = "window"
-    """What has left the window is forgotten ("window"), or lives on in sums that forget by μ a slice ("recursive")."""
     level: bool = False
-    """Whether every entry has a level of its own, a random walk, besides the low rank."""
     robust: bool = True
-    """Whether observations can be outliers while the model learns. If not, an entry is an outlier that comes as a
-    surprise after the rest of its slice and all slices before, and it is learned from like any other."""
     scale: Scale = "linear"
-    """Model the data as they are, or their logarithm ("log": asinh, linear near 0): sizes that vary by factors."""
     outliers: Outliers = "contaminated"
-    """What an outlier is: "contaminated" (a wide normal) or "gaussian_gamma" (the paper's sparse term)."""
     noise: Noise = "entry"
-    """One noise level per entry, pooled ("entry"), or one for all ("shared"). The paper's model has one for all."""
     tau: Tau = "window"
-    """Paper's model only: noise from the newest slice, as its authors ran it, or from the window (the exact step)."""
     outlier_rate: float = 0.02
-    """Prior mean of the share of outliers π."""
     outlier_rate_strength: float = 50.0
-    """How many observations the prior of π is worth."""
     outlier_variance: float = 30.0
-    """κ_min: an outlier's variance is at least this many times the noise's."""
     precision_prior: float = 0.1
-    """c0 = d0 of the components' precisions λ_r ~ Ga(c0, d0), in units of the stream; the paper has 1e-6."""
     start: Start = "warm"
-    """Go on from the last step, with births and deaths of components judged by the evidence ("warm"), or begin every
-    step anew with all components from an SVD of the window and let them shrink away, as the paper does ("svd")."""
     max_iterations: int = 30
-    """Most sweeps over all unknowns per slice."""
     tolerance: float = 0.01
-    """Stop when the newest slice moves by less than this many noise standard deviations (root mean square)."""
     dtype: Dtype = "float32"
-    """Precision of the arithmetic."""
     seed: int = 0
-    """Used by `start="svd"` only, where the window has fewer directions than components."""
 
-    @property
-    def noise_by_entry(self) -> Any:
-        """noise == "entry", as a number that compiled programs can take."""
-        return self.noise == "entry" if isinstance(self.noise, str) else self.noise
+    def settings(self, capacity: int | None = None) -> Settings:
+        """What the compiled programs get.
 
-    def split(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Numbers, which compiled programs take as arguments, and the rest, which decides what is compiled."""
-        numbers = tuple(getattr(self, "noise_by_entry" if name == "noise" else name) for name in NUMBERS)
-        return numbers, tuple(getattr(self, name) for name in STRUCTURE)
+        Args:
+            capacity: Slots for components, if other than `max_rank`.
 
-    @classmethod
-    def join(cls, structure: tuple[Any, ...], numbers: tuple[Any, ...]) -> Config:
-        """Undo `split`, unchecked: inside a compiled program the numbers are not known yet."""
-        config = object.__new__(cls)
-        for name, value in zip((*STRUCTURE, *NUMBERS), (*structure, *numbers), strict=True):
-            object.__setattr__(config, name, value)
-        object.__setattr__(config, "scale", "linear")  # what is compiled sees the data already scaled
-        return config
+        Returns:
+            Static choices and plain numbers; without `scale`, since programs see the data already scaled.
+        """
+        from undertow.model.settings import Settings  # here, so that settings can be checked without loading JAX
+
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        del named["scale"]
+        named["noise_by_entry"] = named.pop("noise") == "entry"
+        return Settings(**{**named, "max_rank": capacity or self.max_rank})
 
     def __post_init__(self) -> None:
         for name, low in (("max_rank", 1), ("window", 1), ("max_iterations", 2), ("seed", 0)):
-            object.__setattr__(self, name, _whole(name, getattr(self, name), low))
+            object.__setattr__(self, name, _integer(name, getattr(self, name), low))
         for name in ("level", "robust"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
@@ -105,35 +120,22 @@ class Config:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {getattr(self, name)!r}.")
         if self.outliers == "gaussian_gamma" and self.start == "warm":
             raise ValueError(
-                "start must be 'svd' with outliers='gaussian_gamma', got 'warm': births need the other outlier model."
+                "start must be 'svd' with outliers='gaussian_gamma', got 'warm': components are added with the other "
+                "outlier model only."
             )
         if self.memory == "recursive" and self.start == "svd":
             raise ValueError(
-                "memory must be 'window' with start='svd', got 'recursive': what begins anew every time has no past."
+                "memory must be 'window' with start='svd', got 'recursive': steps that start anew keep no statistics."
             )
         for name, plain in (("level", False), ("robust", True), ("noise", "shared"), ("scale", "linear")):
             if self.outliers == "gaussian_gamma" and getattr(self, name) != plain:
                 raise ValueError(
                     f"{name} must be {plain!r} with outliers='gaussian_gamma', got {getattr(self, name)!r}: "
-                    "the paper's model knows nothing else."
+                    "the paper's model has nothing else."
                 )
 
 
-NUMBERS = (
-    "forgetting",
-    "robust",
-    "noise",
-    "outlier_rate",
-    "outlier_rate_strength",
-    "outlier_variance",
-    "precision_prior",
-    "max_iterations",
-    "tolerance",
-)
-"""Settings that can change without compiling anew."""
-STRUCTURE = tuple(field.name for field in fields(Config) if field.name not in (*NUMBERS, "scale"))
-
-# "default" and "fixed" have the same settings, but with the former `RobustCP` chooses what is not given (panel.py).
+# "default" and "fixed" have the same settings, but with the former `RobustCP` selects what is not given.
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "fixed": {},
@@ -151,7 +153,23 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def make_config(preset: str = "default", **settings: Any) -> Config:
-    """The configuration of a preset, with any setting replaced; ``None`` means "as the preset has it"."""
+    """The configuration of a preset, with any setting replaced.
+
+    Args:
+        preset: One of `PRESETS`.
+        **settings: Fields of `Config`; ``None`` means "as the preset has it".
+
+    Returns:
+        The checked configuration.
+
+    Raises:
+        TypeError: A name is no setting, or a value has the wrong type.
+        ValueError: The preset is unknown, a value is out of its range, or two settings exclude each other.
+
+    Example:
+        >>> make_config("fast", max_rank=5).window
+        10
+    """
     if preset not in PRESETS:
         raise ValueError(f"preset must be one of {', '.join(map(repr, PRESETS))}, got {preset!r}.")
     known = [field.name for field in fields(Config)]
@@ -162,9 +180,9 @@ def make_config(preset: str = "default", **settings: Any) -> Config:
     return Config(**{**PRESETS[preset], **given})
 
 
-def _whole(name: str, value: Any, low: int) -> int:
+def _integer(name: str, value: Any, low: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number, got {value!r}.")
+        raise TypeError(f"{name} must be an integer, got {value!r}.")
     number = int(value)
     if not low <= number < 2**31:
         raise ValueError(f"{name} must be at least {low} and below 2**31, got {value!r}.")

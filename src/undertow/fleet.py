@@ -59,6 +59,7 @@ class Fleet:
     def __init__(self, n: int, shape: Sequence[int], preset: str = "fixed", **settings: Any) -> None:
         self._params = {"preset": preset, **settings}
         self._config = _checked(preset, settings)
+        self._settings = self._config.settings()
         try:
             n, self._shape = operator.index(n), tuple(operator.index(size) for size in shape)
         except TypeError:
@@ -128,13 +129,13 @@ class Fleet:
                 return core, None, None
             with scope(self._config):
                 if beginning[part].any():
-                    core = batch.restart(core, beginning[part], self._config, with_window=False)
+                    core = batch.restart(core, beginning[part], self._settings, with_window=False)
                 if halves is not None:
                     cross_predicted = batch.cross_predict_all(
-                        core, values[part], masks[part], halves[part], self._config
+                        core, values[part], masks[part], halves[part], self._settings
                     )
                 return *batch.advance_all(
-                    core, values[part], masks[part], on_board[part], self._config
+                    core, values[part], masks[part], on_board[part], self._settings
                 ), cross_predicted
 
         chunks, reports, cross_predicted = zip(*_in_threads(chunk, len(self._chunks)), strict=True)
@@ -164,7 +165,7 @@ class Fleet:
             which = np.zeros(self._size, np.bool_)
             which[free[free // self._size == number] % self._size] = True
             with scope(self._config):
-                self._chunks[number] = batch.restart(self._chunks[number], which, self._config, with_window=True)
+                self._chunks[number] = batch.restart(self._chunks[number], which, self._settings, with_window=True)
         self._units[free], self._steps[free] = 0.0, 0
         ids = np.arange(self._next, self._next + k, dtype=np.int64)
         self._ids, self._places = np.concatenate([self._ids, ids]), np.concatenate([self._places, free])
@@ -292,9 +293,9 @@ class Fleet:
         self._check_memory(size * number, size)
         with scope(self._config):
             if self._chunks and size > self._size:
-                more = batch.fresh(self._config, size - self._size, self._shape)
+                more = batch.fresh(self._settings, size - self._size, self._shape)
                 self._chunks = [jax.tree.map(lambda a, b: jax.numpy.concatenate([a, b]), self._chunks[0], more)]
-            self._chunks += [batch.fresh(self._config, size, self._shape) for _ in range(number - len(self._chunks))]
+            self._chunks += [batch.fresh(self._settings, size, self._shape) for _ in range(number - len(self._chunks))]
         self._size = size
         extra = size * number - len(self._units)
         self._units = np.concatenate([self._units, np.zeros(extra)])

@@ -220,7 +220,7 @@ def compiled(shape, count, rank=2):
     state = functional.init(config, shape, entries=count)
     x = ut.Entries(tuple(np.arange(count) for _ in shape), np.ones(count), shape)
     values = placing.placed(x, state.entries, x.values.astype(np.float32), x.mask)
-    return advance.lower(state.core, *values, config, None, placing.entry_index(x, state.entries)).compile()
+    return advance.lower(state.core, *values, config.settings(), None, placing.entry_index(x, state.entries)).compile()
 
 
 def test_memory_goes_with_entries_and_rows_not_with_the_size_of_a_slice():

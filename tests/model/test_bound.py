@@ -17,12 +17,12 @@ from undertow.model.factors.rows import update_axes
 from undertow.model.noise import contaminated, gaussian_gamma
 
 
-def coordinate_steps(model, config, shape):
+def coordinate_steps(model, settings, shape):
     """Every coordinate update as a function of the state, by name."""
 
     def axis_step(axis, beyond=0.0):
         def step(core):
-            weights = core.window.slice_weights(config.forgetting)
+            weights = core.window.slice_weights(settings.forgetting)
             over = 1 if axis == 0 else 0
             seen, targets = model.weights_and_targets(core.outliers, core.window, weights)
             factors, _ = update_axes(core.factors, seen, seen * targets, model.row_share(weights), [axis], over, beyond)
@@ -31,12 +31,12 @@ def coordinate_steps(model, config, shape):
         return step
 
     def precision(core):
-        share = model.row_share(core.window.slice_weights(config.forgetting))
-        return replace(core, factors=rank.update_precision(core.factors, share, config.precision_prior))
+        share = model.row_share(core.window.slice_weights(settings.forgetting))
+        return replace(core, factors=rank.update_precision(core.factors, share, settings.precision_prior))
 
     def outlier_step(update):
         def step(core):
-            weights = core.window.slice_weights(config.forgetting)
+            weights = core.window.slice_weights(settings.forgetting)
             residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
             return replace(core, outliers=update(core.outliers, core.window, weights, residual, variance))
 
@@ -45,17 +45,17 @@ def coordinate_steps(model, config, shape):
     if model is contaminated:
         own = {
             "ρ": lambda o, w, _, r, v: contaminated.update_probability(o, w, r**2 + v),
-            "π": lambda o, w, s, r, v: contaminated.update_rate(config, o, w, s),
-            "κ": lambda o, w, s, r, v: contaminated.update_ratio(config, o, w, s, r**2 + v),
+            "π": lambda o, w, s, r, v: contaminated.update_rate(settings, o, w, s),
+            "κ": lambda o, w, s, r, v: contaminated.update_ratio(settings, o, w, s, r**2 + v),
             "φ": lambda o, w, _, r, v: contaminated.update_slice_scale(o, w, r**2 + v),
-            "τ": lambda o, w, s, r, v: contaminated.update_noise(config, o, w, s, r**2 + v),
+            "τ": lambda o, w, s, r, v: contaminated.update_noise(settings, o, w, s, r**2 + v),
             "α": lambda o, w, s, r, v: contaminated.update_pooling(o, w, s, r**2 + v),
         }
     else:
         own = {
             "S": lambda o, w, s, r, v: gaussian_gamma.update_sparse(o, w, r),
             "γ": lambda o, w, s, r, v: gaussian_gamma.update_gamma(o, w),
-            "τ": lambda o, w, s, r, v: gaussian_gamma.update_noise(config, o, w, s, r, v),
+            "τ": lambda o, w, s, r, v: gaussian_gamma.update_noise(settings, o, w, s, r, v),
         }
     steps = {f"axis {axis}": axis_step(axis) for axis in [*range(1, len(shape) + 1), 0]}
     steps |= {f"axis {axis}, beyond": axis_step(axis, 0.95) for axis in [0, *range(len(shape), 0, -1)]}
@@ -67,17 +67,17 @@ def coordinate_steps(model, config, shape):
 def trajectory(preset, case):
     """Compiled once per case: four rounds over all coordinates, the bound after each step."""
     shape, size, length = dense.PALETTE[case]
-    config, _ = dense.random_core(
+    settings, _ = dense.random_core(
         shape, size, length, preset, seed=0, **({"tau": "window"} if preset == "paper" else {})
     )
     model = MODELS[preset]
-    steps = coordinate_steps(model, config, shape)
+    steps = coordinate_steps(model, settings, shape)
 
     moves = list(steps.values())
 
     def one_step(core, number):
         core = jax.lax.switch(number % len(moves), moves, core)
-        return core, bound(model, config, core)
+        return core, bound(model, settings, core)
 
     def run(core):
         return jax.lax.scan(one_step, core, jnp.arange(4 * len(moves)))[1]
@@ -106,9 +106,9 @@ def test_no_update_lowers_the_bound(preset, case, seed, observed, short):
 @pytest.mark.parametrize("preset", MODELS)
 def test_the_bound_is_the_sum_of_its_dense_terms(preset):
     with jax.enable_x64(True):
-        config, core = dense.random_core((4, 3), 3, 3, preset, seed=8)
+        settings, core = dense.random_core((4, 3), 3, 3, preset, seed=8)
         model = MODELS[preset]
-        share = model.row_share(core.window.slice_weights(config.forgetting))
-        got = rank.elbo(core.factors, share, config.precision_prior)
-        expected = dense.low_rank_evidence(core.factors, [float(value) for value in share], config.precision_prior)
+        share = model.row_share(core.window.slice_weights(settings.forgetting))
+        got = rank.elbo(core.factors, share, settings.precision_prior)
+        expected = dense.low_rank_evidence(core.factors, [float(value) for value in share], settings.precision_prior)
     assert float(got) == pytest.approx(expected, rel=1e-10)

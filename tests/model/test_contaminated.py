@@ -20,17 +20,17 @@ CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
 
 
 def setting(shape, size, length, seed=5):
-    config, core = dense.random_core(shape, size, length, "default", seed=seed, filled=max(length - 1, 1))
+    settings, core = dense.random_core(shape, size, length, "default", seed=seed, filled=max(length - 1, 1))
     square = np.random.default_rng(seed).uniform(0, 4, core.window.values.shape)
-    weights = dense.slice_weights(config, core.window)
-    np.testing.assert_allclose(core.window.slice_weights(config.forgetting), weights, rtol=1e-14)
-    return config, core, square, weights, {name: np.asarray(value) for name, value in vars(core.outliers).items()}
+    weights = dense.slice_weights(settings, core.window)
+    np.testing.assert_allclose(core.window.slice_weights(settings.forgetting), weights, rtol=1e-14)
+    return settings, core, square, weights, {name: np.asarray(value) for name, value in vars(core.outliers).items()}
 
 
-def quenched(config, state, window, omega, residual, variance):
+def quenched(settings, state, window, omega, residual, variance):
     """As a step ends."""
-    wide = contaminated.too_wide(config, state, window, residual, variance)
-    return choose(wide, contaminated.colder(config, state, window, omega, residual, variance), state)
+    wide = contaminated.too_wide(settings, state, window, residual, variance)
+    return choose(wide, contaminated.colder(settings, state, window, omega, residual, variance), state)
 
 
 @CASES
@@ -49,7 +49,7 @@ def test_weights_are_the_trusted_part_of_the_precision(shape, size, length):
 
 @CASES
 def test_probabilities_rate_ratio_and_scales(shape, size, length):
-    config, core, square, omega, s = setting(shape, size, length)
+    settings, core, square, omega, s = setting(shape, size, length)
     mask = np.asarray(core.window.mask)
     tau = s["noise_shape"] / s["noise_rate"]
     new = contaminated.update_probability(core.outliers, core.window, square)
@@ -62,11 +62,11 @@ def test_probabilities_rate_ratio_and_scales(shape, size, length):
 
     rho = s["probability"]
     per_entry = omega.reshape(-1, *[1] * len(shape))
-    new = contaminated.update_rate(config, core.outliers, core.window, omega)
+    new = contaminated.update_rate(settings, core.outliers, core.window, omega)
     np.testing.assert_allclose(new.rate_a, 0.02 * 50 + (per_entry * rho).sum(), rtol=1e-10)
     np.testing.assert_allclose(new.rate_b, 0.98 * 50 + (per_entry * mask * (1 - rho)).sum(), rtol=1e-10)
 
-    new = contaminated.update_ratio(config, core.outliers, core.window, omega, square * 100)
+    new = contaminated.update_ratio(settings, core.outliers, core.window, omega, square * 100)
     expected = (per_entry * rho * tau * square * 100).sum() / (per_entry * rho).sum()
     np.testing.assert_allclose(new.ratio, max(expected, 30, s["slice_scale"].max()), rtol=1e-10)
 
@@ -79,7 +79,7 @@ def test_probabilities_rate_ratio_and_scales(shape, size, length):
 
 @CASES
 def test_noise_of_entries(shape, size, length):
-    config, core, square, omega, s = setting(shape, size, length)
+    settings, core, square, omega, s = setting(shape, size, length)
     counts, sums = np.zeros(shape), np.zeros(shape)
     for index in dense.entries(square):
         if core.window.mask[index]:
@@ -87,40 +87,42 @@ def test_noise_of_entries(shape, size, length):
             counts[index[1:]] += omega[index[0]]
             trust = (1 - rho) / s["slice_scale"][index[0]] + rho / s["ratio"]
             sums[index[1:]] += omega[index[0]] * trust * square[index]
-    new = contaminated.update_noise(config, core.outliers, core.window, omega, square)
+    new = contaminated.update_noise(settings, core.outliers, core.window, omega, square)
     np.testing.assert_allclose(new.noise_shape, s["pool_shape"] + counts / 2, rtol=1e-10)
     np.testing.assert_allclose(new.noise_rate, new.pool_rate + sums / 2, rtol=1e-10)
 
 
 @CASES
 def test_evidence(shape, size, length):
-    config, core, square, omega, _ = setting(shape, size, length)
+    settings, core, square, omega, _ = setting(shape, size, length)
     residual = np.sqrt(square / 2)
-    got = contaminated.elbo(config, core.outliers, core.window, omega, residual, square / 2)
-    np.testing.assert_allclose(got, dense.contaminated_evidence(config, core.outliers, core.window, square), rtol=1e-10)
+    got = contaminated.elbo(settings, core.outliers, core.window, omega, residual, square / 2)
+    np.testing.assert_allclose(
+        got, dense.contaminated_evidence(settings, core.outliers, core.window, square), rtol=1e-10
+    )
 
 
 def test_a_row_that_was_shut_out_is_reconsidered():
     """A row whose entries are all flagged teaches its factor nothing; reheating must give it its weight back."""
-    config, core = dense.random_core((6, 5), 2, 4, "default", seed=3, observed=1.0)
-    omega = core.window.slice_weights(config.forgetting)
+    settings, core = dense.random_core((6, 5), 2, 4, "default", seed=3, observed=1.0)
+    omega = core.window.slice_weights(settings.forgetting)
     calm = replace(core.outliers, probability=jnp.zeros_like(core.outliers.probability))
     assert not contaminated.shut_out(calm, core.window, omega)
     stuck = replace(calm, probability=calm.probability.at[:, 2].set(1.0), noise_rate=calm.noise_rate * 1e-3)
     assert contaminated.shut_out(stuck, core.window, omega)
-    hot = contaminated.reheated(config, stuck, core.factors, core.window, omega, core.level)
+    hot = contaminated.reheated(settings, stuck, core.factors, core.window, omega, core.level)
     assert not contaminated.shut_out(hot, core.window, omega)
     assert (mixture.precision(hot) < mixture.precision(stuck)).all()
 
 
-def evidence_of(config, state, window, omega, residual, spread):
-    return float(contaminated.elbo(config, state, window, omega, residual, spread))
+def evidence_of(settings, state, window, omega, residual, spread):
+    return float(contaminated.elbo(settings, state, window, omega, residual, spread))
 
 
 def test_a_quench_never_lowers_the_evidence():
     shape, size, length = dense.PALETTE[1]
-    config, *_ = setting(shape, size, length)
-    quench, gains = jax.jit(partial(quenched, config)), []
+    settings, *_ = setting(shape, size, length)
+    quench, gains = jax.jit(partial(quenched, settings)), []
     for seed in range(12):
         _, core, square, omega, _ = setting(shape, size, length, seed=seed)
         # From noise far too wide, where a quench is tried, to noise too small, where it is not.
@@ -130,33 +132,33 @@ def test_a_quench_never_lowers_the_evidence():
         residual, spread = np.sqrt(square / 2), square / 2
         hot = contaminated.update_probability(hot, core.window, square)
         cold = quench(hot, core.window, omega, residual, spread)
-        before, after = (evidence_of(config, one, core.window, omega, residual, spread) for one in (hot, cold))
+        before, after = (evidence_of(settings, one, core.window, omega, residual, spread) for one in (hot, cold))
         assert after >= before - 1e-9 * abs(before)
         gains.append(after - before)
     assert max(gains) > 1
     assert min(gains) == 0
 
 
-def many_outliers(**settings):
+def many_outliers(**changes):
     """A fifth of all entries 12 noise deviations away, and the noise that explains all of them, after many updates."""
-    config, core = dense.random_core((12, 10), 2, 6, "default", seed=2, observed=1.0, **settings)
+    settings, core = dense.random_core((12, 10), 2, 6, "default", seed=2, observed=1.0, **changes)
     rng = np.random.default_rng(2)
     outlying = rng.random((6, 12, 10)) < 0.2
     residual = jnp.asarray(rng.normal(size=outlying.shape) + 12 * outlying * rng.choice([-1, 1], outlying.shape))
-    omega, nothing = core.window.slice_weights(config.forgetting), jnp.zeros_like(residual)
-    state = contaminated.init(config, (12, 10), jnp.dtype("float64"))
+    omega, nothing = core.window.slice_weights(settings.forgetting), jnp.zeros_like(residual)
+    state = contaminated.init(settings, (12, 10), jnp.dtype("float64"))
     state = replace(state, pool_rate=state.pool_rate * 15, noise_rate=state.noise_rate * 15)
     for _ in range(60):
-        state = contaminated.update(config, state, core.window, omega, residual, nothing)
-    return config, core.window, omega, residual, nothing, state, outlying
+        state = contaminated.update(settings, state, core.window, omega, residual, nothing)
+    return settings, core.window, omega, residual, nothing, state, outlying
 
 
 def test_a_quench_finds_many_outliers_where_updates_do_not():
-    config, window, omega, residual, nothing, stuck, outlying = many_outliers()
+    settings, window, omega, residual, nothing, stuck, outlying = many_outliers()
     assert (np.asarray(stuck.probability)[outlying] > 0.5).mean() < 0.1
-    found = quenched(config, stuck, window, omega, residual, nothing)
+    found = quenched(settings, stuck, window, omega, residual, nothing)
     for _ in range(10):
-        found = contaminated.update(config, found, window, omega, residual, nothing)
+        found = contaminated.update(settings, found, window, omega, residual, nothing)
     flagged = np.asarray(found.probability) > 0.5
     assert flagged[outlying].mean() > 0.95
     assert flagged[~outlying].mean() < 0.02
@@ -164,9 +166,9 @@ def test_a_quench_finds_many_outliers_where_updates_do_not():
 
 
 def test_no_quench_where_nothing_can_be_an_outlier():
-    config, window, omega, residual, nothing, stuck, _ = many_outliers(robust=False)
+    settings, window, omega, residual, nothing, stuck, _ = many_outliers(robust=False)
     assert float(stuck.probability.max()) < 1e-9
-    cold = quenched(config, stuck, window, omega, residual, nothing)
+    cold = quenched(settings, stuck, window, omega, residual, nothing)
     np.testing.assert_array_equal(cold.noise_rate, stuck.noise_rate)
     np.testing.assert_array_equal(cold.probability, stuck.probability)
 
@@ -211,13 +213,13 @@ def test_the_usual_noise_does_not_depend_on_how_noise_is_shared_between_slices_a
 
 
 def test_deaths_and_births_are_looked_for_now_and_then_and_where_a_slice_does_not_fit():
-    config, core = dense.random_core((4, 3), 3, 3, "default", seed=5)
+    settings, core = dense.random_core((4, 3), 3, 3, "default", seed=5)
     often = []
     for slot in range(3):
         for misfit in (1.0, 9.0):
             window = replace(core.window, newest=jnp.asarray(slot))
             outliers = replace(core.outliers, slice_scale=jnp.full(3, 0.1).at[slot].set(0.1 * misfit))
-            often.append(bool(moves_likely(config, outliers, window)))
+            often.append(bool(moves_likely(settings, outliers, window)))
     assert often == [True, True, False, True, False, True]
 
 

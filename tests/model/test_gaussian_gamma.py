@@ -10,13 +10,13 @@ pytestmark = pytest.mark.usefixtures("double")
 CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
 
 
-def setting(shape, size, length, **settings):
-    config, core = dense.random_core(shape, size, length, "paper", seed=6, filled=max(length - 1, 1), **settings)
+def setting(shape, size, length, **changes):
+    settings, core = dense.random_core(shape, size, length, "paper", seed=6, filled=max(length - 1, 1), **changes)
     rng = np.random.default_rng(6)
     residual, spread = rng.normal(size=core.window.values.shape), rng.uniform(0, 1, core.window.values.shape)
-    omega = dense.slice_weights(config, core.window)
+    omega = dense.slice_weights(settings, core.window)
     return (
-        config,
+        settings,
         core,
         residual,
         spread,
@@ -57,7 +57,7 @@ def test_sparse_term_and_its_precisions(shape, size, length):
 @CASES
 @pytest.mark.parametrize("tau", ["window", "slice"])
 def test_noise(shape, size, length, tau):
-    config, core, residual, spread, omega, s = setting(shape, size, length, tau=tau)
+    settings, core, residual, spread, omega, s = setting(shape, size, length, tau=tau)
     newest = int(core.window.newest)
     count = total = 0.0
     for index in dense.entries(residual):
@@ -67,14 +67,14 @@ def test_noise(shape, size, length, tau):
         own = s["sparse_variance"][index[1:]] if t == newest else 0
         count += 1
         total += omega[t] * ((residual[index] - s["sparse"][index]) ** 2 + spread[index] + own)
-    new = gaussian_gamma.update_noise(config, core.outliers, core.window, omega, residual, spread)
+    new = gaussian_gamma.update_noise(settings, core.outliers, core.window, omega, residual, spread)
     np.testing.assert_allclose(new.noise_shape, 1e-6 + count / 2, rtol=1e-10)
     np.testing.assert_allclose(new.noise_rate, 1e-6 + total / 2, rtol=1e-10)
 
 
 @CASES
 def test_evidence(shape, size, length):
-    config, core, residual, spread, omega, _ = setting(shape, size, length)
-    got = gaussian_gamma.elbo(config, core.outliers, core.window, omega, residual, spread)
-    expected = dense.gaussian_gamma_evidence(config, core.outliers, core.window, residual, spread)
+    settings, core, residual, spread, omega, _ = setting(shape, size, length)
+    got = gaussian_gamma.elbo(settings, core.outliers, core.window, omega, residual, spread)
+    expected = dense.gaussian_gamma_evidence(settings, core.outliers, core.window, residual, spread)
     np.testing.assert_allclose(got, expected, rtol=1e-10)

@@ -29,7 +29,7 @@ def setting(filled, newest, seed=0, seen=0.6):
         levels.init(LENGTH, SHAPE, jnp.dtype("float64")),
         start_mean=jnp.asarray(rng.normal(size=SHAPE)),
         start_variance=jnp.asarray(rng.uniform(0.1, 2, SHAPE)),
-        walk=jnp.asarray(rng.uniform(0.01, 1, SHAPE)),
+        walk_variance=jnp.asarray(rng.uniform(0.01, 1, SHAPE)),
     )
     return level, window, jnp.asarray(np.where(mask, rng.uniform(0.5, 3, mask.shape), 0)), jnp.asarray(targets)
 
@@ -44,7 +44,7 @@ def prior_precision(level, steps, i):
     matrix = np.zeros((steps + 1, steps + 1))
     matrix[0, 0] = 1 / level.start_variance[i]
     for t in range(steps):
-        matrix[t : t + 2, t : t + 2] += np.array([[1, -1], [-1, 1]]) / level.walk[i]
+        matrix[t : t + 2, t : t + 2] += np.array([[1, -1], [-1, 1]]) / level.walk_variance[i]
     return matrix
 
 
@@ -85,7 +85,7 @@ def test_what_is_carried_is_filtered_at_the_oldest_slice():
     np.testing.assert_array_equal(later.start_variance, new.next_variance)
 
 
-def test_the_first_spread_is_by_the_entries_that_were_seen():
+def test_the_first_variance_is_by_the_entries_that_were_seen():
     level, window, weights, targets = setting(3, 2, seed=3, seen=0.4)
     seen = np.asarray(window.mask.any(axis=0))
     assert not seen.all()
@@ -94,17 +94,18 @@ def test_the_first_spread_is_by_the_entries_that_were_seen():
     for i in np.argwhere(seen):
         mean, covariance = posterior(level, weights, targets, in_order(window), tuple(i))
         squares.append(mean[0] ** 2 + covariance[0, 0])
-    np.testing.assert_allclose(new.spread, np.mean(squares), rtol=1e-9)
+    np.testing.assert_allclose(new.initial_variance, np.mean(squares), rtol=1e-9)
     np.testing.assert_allclose(new.start_variance, np.full(SHAPE, np.mean(squares)), rtol=1e-9)
     level, window, weights, targets = setting(5, 1)
     full = levels.update(level, window, weights, targets)
     np.testing.assert_array_equal(full.start_variance, level.start_variance)
 
 
-def follow(values, mask, length, walk, weight=2.0):
+def follow(values, mask, length, walk_variance, weight=2.0):
     """The level after every slice, nothing else changing; weights 0 where nothing was observed."""
     level = replace(
-        levels.init(length, values.shape[1:], jnp.dtype("float64")), walk=jnp.full(values.shape[1:], float(walk))
+        levels.init(length, values.shape[1:], jnp.dtype("float64")),
+        walk_variance=jnp.full(values.shape[1:], float(walk_variance)),
     )
     empty = jnp.zeros((length, *values.shape[1:]))
     window = Window(empty, empty > 0, jnp.int32(length - 1), jnp.int32(0))
@@ -118,14 +119,14 @@ def follow(values, mask, length, walk, weight=2.0):
 
 
 def test_a_short_window_forgets_nothing():
-    """Filtering over a window shorter than the stream is filtering all of it, from the last first spread."""
+    """Filtering over a window shorter than the stream is filtering all of it, from the last first variance."""
     rng = np.random.default_rng(4)
     values, mask = rng.normal(size=(14, *SHAPE)).cumsum(0), rng.random((14, *SHAPE)) < 0.7
-    history = follow(values, mask, length=4, walk=0.3)
-    first_spread = float(history[2][0].spread)  # the last before the window was full
+    history = follow(values, mask, length=4, walk_variance=0.3)
+    first_variance = float(history[2][0].initial_variance)  # the last before the window was full
     last, window = history[-1]
     newest = int(window.newest)
-    whole = replace(last, start_mean=jnp.zeros(SHAPE), start_variance=jnp.full(SHAPE, first_spread))
+    whole = replace(last, start_mean=jnp.zeros(SHAPE), start_variance=jnp.full(SHAPE, first_variance))
     for i in np.ndindex(SHAPE):
         mean, covariance = posterior(whole, 2.0 * mask, values, range(14), i)
         np.testing.assert_allclose(last.mean[(newest, *i)], mean[-1], rtol=1e-9)
@@ -138,7 +139,7 @@ def test_a_level_holds_its_value_through_a_gap_and_grows_unsure():
     mask = np.ones(values.shape, bool)
     mask[10:20] = False  # longer than the window
     history = [(np.asarray(one.mean[two.newest]), np.asarray(one.variance[two.newest])) for one, two in
-               follow(values, mask, length=4, walk=1e-3, weight=100.0)]  # fmt: skip
+               follow(values, mask, length=4, walk_variance=1e-3, weight=100.0)]  # fmt: skip
     for gap in range(10, 20):
         np.testing.assert_allclose(history[gap][0], history[9][0], rtol=1e-9)
         np.testing.assert_allclose(history[gap][1], history[9][1] + 1e-3 * (gap - 9), rtol=1e-9)
@@ -156,7 +157,7 @@ def test_units_and_the_order_of_entries_do_not_matter():
         level,
         start_mean=1e3 * level.start_mean,
         start_variance=1e6 * level.start_variance,
-        walk=1e6 * level.walk,
+        walk_variance=1e6 * level.walk_variance,
     )
     scaled = levels.update(large, window, weights / 1e6, 1e3 * targets)
     np.testing.assert_allclose(scaled.mean, 1e3 * ours.mean, rtol=1e-9)
@@ -171,7 +172,7 @@ def paces_found(targets, mask=None, trust=None):
     one_turn = jax.jit(levels.finish)
     for x, seen, believed in zip(targets, mask, trust, strict=True):
         level = one_turn(level, seen, believed, x, jnp.ones(targets.shape[1:]))
-    return np.asarray(level.walk), level
+    return np.asarray(level.walk_variance), level
 
 
 def wanderers_and_jitterers(slices=80):
@@ -186,9 +187,9 @@ def test_wanderers_are_found_to_be_fast_and_jitterers_slow():
     walk, level = paces_found(wanderers_and_jitterers())
     assert (walk[:10] > 1).all()
     assert (walk[10:] < 0.05).all()
-    fastest = np.argmax(np.asarray(level.bank.score) - np.log(np.array(levels.PACES))[:, None], axis=0)
-    assert (fastest[:10] >= levels.PACES.index(1.0)).all()
-    assert (fastest[10:] <= levels.PACES.index(0.01)).all()
+    fastest = np.argmax(np.asarray(level.bank.score) - np.log(np.array(levels.WALK_RATIOS))[:, None], axis=0)
+    assert (fastest[:10] >= levels.WALK_RATIOS.index(1.0)).all()
+    assert (fastest[10:] <= levels.WALK_RATIOS.index(0.01)).all()
 
 
 @pytest.mark.parametrize("trusted", [1.0, 0.02])
@@ -220,9 +221,9 @@ def test_an_entry_never_seen_keeps_its_first_walk():
     mask = np.ones(values.shape, bool)
     mask[:, 3] = False
     walk, level = paces_found(values, mask)
-    assert walk[3] == levels.FIRST_WALK
+    assert walk[3] == levels.INITIAL_WALK
     assert float(level.bank.noise_count[3]) == 0
-    assert (walk[4:] != levels.FIRST_WALK).all()
+    assert (walk[4:] != levels.INITIAL_WALK).all()
 
 
 def test_paces_follow_the_unit():
@@ -233,7 +234,7 @@ def test_paces_follow_the_unit():
         level = levels.init(2, (20,), jnp.dtype("float64"))
         for x in values * factor:
             level = one_turn(level, np.ones(20, bool), np.ones(20), x, jnp.full(20, factor**2))
-        return np.asarray(level.walk)
+        return np.asarray(level.walk_variance)
 
     np.testing.assert_allclose(walks(100.0), 1e4 * walks(1.0), rtol=1e-9)
 
@@ -241,8 +242,8 @@ def test_paces_follow_the_unit():
 @pytest.mark.parametrize("filled", [5, 3])
 def test_the_update_never_lowers_the_bound(filled):
     """Against the same chain with other weights: q(m) by the update beats every other q(m) of that form."""
-    config, core = dense.random_core(SHAPE, 2, LENGTH, "default", seed=7, filled=filled)
-    config = replace(config, forgetting=1.0)
+    settings, core = dense.random_core(SHAPE, 2, LENGTH, "default", seed=7, filled=filled)
+    settings = replace(settings, forgetting=1.0)
     start, *_ = setting(filled, int(core.window.newest), seed=8)
     window, slots = core.window, in_order(core.window)
     targets = np.asarray(window.values)
@@ -258,7 +259,7 @@ def test_the_update_never_lowers_the_bound(filled):
             away = mean - float(start.start_mean[i])
             chain += np.linalg.slogdet(matrix)[1] / 2 - (np.trace(matrix @ covariance) + away @ matrix @ away) / 2
             chain += np.linalg.slogdet(covariance)[1] / 2 + len(mean) / 2
-        return dense.contaminated_evidence(config, core.outliers, window, square) + chain
+        return dense.contaminated_evidence(settings, core.outliers, window, square) + chain
 
     def chain_by(other):
         pairs = {i: posterior(start, other, targets, slots, i) for i in np.ndindex(SHAPE)}

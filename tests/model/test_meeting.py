@@ -16,16 +16,16 @@ pytestmark = pytest.mark.usefixtures("double")
 
 def one_slice(robust=True, seed=0):
     """Settled factors, an outlier model that has hardly seen an outlier yet, and a slice of 240 entries that fits."""
-    config, core = dense.random_core((20, 12), 2, 1, "default", seed=seed)
-    config = replace(config, robust=robust)
+    settings, core = dense.random_core((20, 12), 2, 1, "default", seed=seed)
+    settings = replace(settings, robust=robust)
     tight = tuple(covariance * 1e-6 for covariance in core.factors.covariances)
     factors = replace(core.factors, covariances=tight)
-    state = contaminated.init(config, (20, 12), jnp.dtype("float64"))
+    state = contaminated.init(settings, (20, 12), jnp.dtype("float64"))
     state = replace(state, rate_b=state.rate_b + 4000, noise_rate=state.noise_shape * 1e-4)
     truth = np.asarray(low_rank(factors))
     noise = 0.01 * np.random.default_rng(seed).normal(size=truth.shape)
     window = replace(core.window, values=jnp.asarray(truth + noise), mask=jnp.ones(truth.shape, bool))
-    return config, replace(state, probability=jnp.zeros(truth.shape), slice_scale=jnp.ones(1)), factors, window
+    return settings, replace(state, probability=jnp.zeros(truth.shape), slice_scale=jnp.ones(1)), factors, window
 
 
 def off(window, *entries, by):
@@ -81,7 +81,7 @@ def test_nothing_is_an_outlier_where_the_model_is_not_to_be_robust():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_worth_of_a_slice_is_its_part_of_the_bound(seed):
-    config, state, _, window = one_slice(seed=seed)
+    settings, state, _, window = one_slice(seed=seed)
     draw = np.random.default_rng(seed)
     window = replace(window, mask=jnp.asarray(draw.random(window.values.shape) < 0.7))
     residual, nothing = 0.03 * draw.standard_t(2, window.values.shape), jnp.zeros(window.values.shape)
@@ -89,7 +89,7 @@ def test_the_worth_of_a_slice_is_its_part_of_the_bound(seed):
     def both(scale, ratio):
         one = replace(state, slice_scale=jnp.asarray([scale]), ratio=jnp.asarray(ratio))
         one = contaminated.update_probability(one, window, residual**2)
-        bound = contaminated.elbo(config, one, window, jnp.ones(1), residual, nothing)
+        bound = contaminated.elbo(settings, one, window, jnp.ones(1), residual, nothing)
         return float(bound), float(mixture.slice_worth(one, window.mask, residual**2))
 
     first = both(1.0, 30.0)

@@ -21,10 +21,10 @@ PALETTE = [((9,), 2, 4), ((4, 7), 3, 3), ((3, 5, 4), 2, 3), ((2, 4, 3, 3), 2, 2)
 ROOM = 96
 
 
-def both(shape, size, length, seed, observed=0.4, **settings):
+def both(shape, size, length, seed, observed=0.4, **changes):
     """A state with all entries, and the same one with the observed ones only."""
-    config, core = dense.random_core(
-        shape, size, length, "default", seed, observed=observed, noise="shared", **settings
+    settings, core = dense.random_core(
+        shape, size, length, "default", seed, observed=observed, noise="shared", **changes
     )
     outliers = core.outliers
     outliers = replace(
@@ -52,7 +52,7 @@ def both(shape, size, length, seed, observed=0.4, **settings):
             noise_rate=outliers.pool_rate,
         ),
     )
-    return config, core, sparse
+    return settings, core, sparse
 
 
 def listed(array, window):
@@ -119,8 +119,8 @@ def test_mean_variance_and_components(shape, size, length):
 
 @pytest.mark.parametrize(("shape", "size", "length"), PALETTE)
 def test_births_and_deaths(shape, size, length):
-    config, core, sparse = both(shape, size, length, seed=3)
-    omega = jnp.asarray(dense.slice_weights(config, core.window))
+    settings, core, sparse = both(shape, size, length, seed=3)
+    omega = jnp.asarray(dense.slice_weights(settings, core.window))
     count = omega @ over_slice(core.window.mask * 1.0)
 
     @jax.jit
@@ -128,10 +128,10 @@ def test_births_and_deaths(shape, size, length):
         weights, targets = contaminated.weights_and_targets(state.outliers, state.window, omega)
         energy = (weights * targets**2).sum()
         entry_index = state.window.entry_index
-        fit = birth.Birth(weights, targets, energy, count, omega, config.precision_prior, entry_index)
+        fit = birth.Birth(weights, targets, energy, count, omega, settings.precision_prior, entry_index)
         draft = fit.draft()
         newcomer = fit.finished(draft)
-        dead = rank.death(state.factors, targets, targets**2, weights, omega, config.precision_prior, entry_index)
+        dead = rank.death(state.factors, targets, targets**2, weights, omega, settings.precision_prior, entry_index)
         directions = birth.leading_directions(weights * targets, entry_index)
         seen = (newcomer.low_rank(entry_index), newcomer.square(entry_index), dead[1], dead[2])
         return (
@@ -150,21 +150,21 @@ def test_births_and_deaths(shape, size, length):
 
 @pytest.mark.parametrize(("shape", "size", "length"), PALETTE[1:3])
 def test_the_outlier_model(shape, size, length):
-    config, core, sparse = both(shape, size, length, seed=4)
-    omega = jnp.asarray(dense.slice_weights(config, core.window))
+    settings, core, sparse = both(shape, size, length, seed=4)
+    omega = jnp.asarray(dense.slice_weights(settings, core.window))
 
     @jax.jit
     def run(state):
-        begun, factors = contaminated.begin(config, state.outliers, state.factors, state.window, None)
-        hot = contaminated.reheated(config, state.outliers, state.factors, state.window, omega, None)
+        begun, factors = contaminated.begin(settings, state.outliers, state.factors, state.window, None)
+        hot = contaminated.reheated(settings, state.outliers, state.factors, state.window, omega, None)
         square = jnp.where(state.window.mask, state.window.values**2, 0)
-        updated = contaminated.update(config, state.outliers, state.window, omega, state.window.values, square)
-        quenched = contaminated.colder(config, updated, state.window, omega, state.window.values, square)
-        finished = contaminated.finish(config, quenched, state.window, omega, state.window.values, square)
-        bound = contaminated.elbo(config, finished, state.window, omega, state.window.values, square)
+        updated = contaminated.update(settings, state.outliers, state.window, omega, state.window.values, square)
+        quenched = contaminated.colder(settings, updated, state.window, omega, state.window.values, square)
+        finished = contaminated.finish(settings, quenched, state.window, omega, state.window.values, square)
+        bound = contaminated.elbo(settings, finished, state.window, omega, state.window.values, square)
         stuck = replace(state.outliers, probability=state.window.mask * 0.9)
         shut = [contaminated.shut_out(one, state.window, omega) for one in (state.outliers, stuck)]
-        wide = contaminated.too_wide(config, updated, state.window, state.window.values, square)
+        wide = contaminated.too_wide(settings, updated, state.window, state.window.values, square)
         return [begun, hot, updated, finished], (factors, bound, shut, wide)
 
     found = [run(sparse), run(core)]

@@ -13,8 +13,7 @@ from bounds import bound
 
 import undertow as ut
 from undertow.lab.synthetic.streams import drifting
-from undertow.model.factors import discounted as past
-from undertow.model.factors import predict, rank
+from undertow.model.factors import discounted, predict, rank
 from undertow.model.factors.rows import update_axes
 from undertow.model.linalg.symmetric import pack, unpack
 from undertow.model.noise import contaminated
@@ -29,34 +28,34 @@ double = pytest.mark.usefixtures("double")
 CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
 
 
-def start(shape, size, length, seed, **settings):
+def start(shape, size, length, seed, **changes):
     """A full window in the middle of nowhere, and nothing that has left it."""
-    config, core = dense.random_core(shape, size, length, "default", seed, memory="recursive", **settings)
-    factors = replace(core.factors, past=past.init_rows(config, shape, jnp.dtype("float64")))
-    outliers = replace(core.outliers, past=past.init_noise(config, shape, jnp.dtype("float64")))
-    return config, replace(core, factors=factors, outliers=outliers)
+    settings, core = dense.random_core(shape, size, length, "default", seed, memory="recursive", **changes)
+    factors = replace(core.factors, discounted=discounted.init_rows(settings, shape, jnp.dtype("float64")))
+    outliers = replace(core.outliers, discounted=discounted.init_noise(settings, shape, jnp.dtype("float64")))
+    return settings, replace(core, factors=factors, outliers=outliers)
 
 
-def with_past(shape, size, length, seed, **settings):
+def with_past(shape, size, length, seed, **changes):
     """The same after every slice of the window has left once."""
-    config, core = start(shape, size, length, seed, **settings)
+    settings, core = start(shape, size, length, seed, **changes)
     newest = core.window.newest
     for slot in range(length):
-        core = leave(config, replace(core, window=replace(core.window, newest=jnp.asarray(slot, jnp.int32))))
-    return config, replace(core, window=replace(core.window, newest=newest))
+        core = leave(settings, replace(core, window=replace(core.window, newest=jnp.asarray(slot, jnp.int32))))
+    return settings, replace(core, window=replace(core.window, newest=newest))
 
 
 def elsewhere(core, seed):
     """The core with a past that would have the rows somewhere else, so that it is not to be trusted."""
     rng = np.random.default_rng(seed)
-    gone = core.factors.past
+    gone = core.factors.discounted
     centre = tuple(
         jnp.asarray(3 * rng.normal(size=mean.shape) * np.asarray(core.factors.active)) for mean in gone.centre
     )
     projection = tuple(
         jnp.einsum("irk,ik->ir", unpack(gram), mean) for gram, mean in zip(gone.gram, centre, strict=True)
     )
-    return replace(core, factors=replace(core.factors, past=replace(gone, centre=centre, projection=projection)))
+    return replace(core, factors=replace(core.factors, discounted=replace(gone, centre=centre, projection=projection)))
 
 
 def spread(core, seed=0):
@@ -69,7 +68,7 @@ def spread(core, seed=0):
 @double
 @CASES
 def test_what_leaves_is_summed_as_the_definition_says(shape, size, length):
-    config, core = start(shape, size, length, seed=1, level=True)
+    settings, core = start(shape, size, length, seed=1, level=True)
     core = spread(core)
     trust = tuple(jnp.asarray(np.random.default_rng(2).uniform(0.3, 1, rows)) for rows in shape)
     means, covariances = dense.means_of(core.factors), dense.covariances_of(core.factors)
@@ -82,7 +81,9 @@ def test_what_leaves_is_summed_as_the_definition_says(shape, size, length):
     flagged = clean = energy = 0.0
     active = np.asarray(core.factors.active)
     for turn in range(2):
-        core = replace(core, factors=replace(core.factors, past=replace(core.factors.past, trust=trust)))
+        core = replace(
+            core, factors=replace(core.factors, discounted=replace(core.factors.discounted, retention=trust))
+        )
         slot = (int(core.window.newest) + 1) % length
         for mode in range(len(shape)):
             decay = 0.8 * np.asarray(trust[mode])
@@ -115,9 +116,9 @@ def test_what_leaves_is_summed_as_the_definition_says(shape, size, length):
         for r in np.flatnonzero(active):
             own = covariances[0][slot, r, r]
             rows_gone[:, r] += 0.8**length * np.asarray([1, means[0][slot, r] ** 2 + own, 1 + np.log(own)])
-        core = leave(config, core)
+        core = leave(settings, core)
         core = replace(core, window=replace(core.window, newest=jnp.asarray(slot, jnp.int32)))
-        got, noise = core.factors.past, core.outliers.past
+        got, noise = core.factors.discounted, core.outliers.discounted
         for mode in range(len(shape)):
             np.testing.assert_allclose(unpack(got.gram[mode]), gram[mode], rtol=1e-10, atol=1e-14)
             np.testing.assert_allclose(got.projection[mode], projection[mode], rtol=1e-10, atol=1e-13)
@@ -137,9 +138,11 @@ def test_what_leaves_is_summed_as_the_definition_says(shape, size, length):
 
 @double
 def test_nothing_leaves_a_window_that_is_not_full():
-    config, core = start((4, 3), 3, 3, seed=1, filled=2)
-    after = leave(config, core)
-    for leaf in jax.tree.leaves((after.factors.past.gram, after.factors.past.projection, after.outliers.past)):
+    settings, core = start((4, 3), 3, 3, seed=1, filled=2)
+    after = leave(settings, core)
+    for leaf in jax.tree.leaves(
+        (after.factors.discounted.gram, after.factors.discounted.projection, after.outliers.discounted)
+    ):
         assert not leaf.any()
 
 
@@ -147,16 +150,16 @@ def test_nothing_leaves_a_window_that_is_not_full():
 def test_a_short_window_and_its_past_know_as_much_as_a_long_window():
     """With temporal rows, outliers and the other factors held fixed, the sums are sufficient."""
     shape, size, long, short = (4, 3), 3, 7, 4
-    config, whole = dense.random_core(shape, size, long, "default", seed=3)
-    brief = replace(config, window=short, memory="recursive")
+    settings, whole = dense.random_core(shape, size, long, "default", seed=3)
+    brief = replace(settings, window=short, memory="recursive")
     order = [(int(whole.window.newest) + 1 + age) % long for age in range(long)]  # oldest first
     _, core = start(shape, size, short, seed=4)
     core = replace(
         core,
         factors=replace(whole.factors, row_means=core.factors.row_means, row_covariances=core.factors.row_covariances,
-                        past=core.factors.past),
+                        discounted=core.factors.discounted),
         outliers=replace(whole.outliers, probability=core.outliers.probability,
-                         slice_scale=core.outliers.slice_scale, past=core.outliers.past),
+                         slice_scale=core.outliers.slice_scale, discounted=core.outliers.discounted),
         window=Window(core.window.values, core.window.mask, jnp.asarray(short - 1), jnp.asarray(0)),
     )  # fmt: skip
     for slot in order:
@@ -177,31 +180,31 @@ def test_a_short_window_and_its_past_know_as_much_as_a_long_window():
     for axis in (1, 2):
         rows = []
         for one in (whole, core):
-            omega = one.window.slice_weights(config.forgetting)
+            omega = one.window.slice_weights(settings.forgetting)
             weights, targets = contaminated.weights_and_targets(one.outliers, one.window, omega)
             rows.append(update_axes(one.factors, weights, weights * targets, omega, [axis], 0)[0])
         np.testing.assert_allclose(dense.means_of(rows[1])[axis], dense.means_of(rows[0])[axis], rtol=1e-10)
         np.testing.assert_allclose(dense.covariances_of(rows[1])[axis], dense.covariances_of(rows[0])[axis], rtol=1e-10)
-    omegas = [one.window.slice_weights(config.forgetting) for one in (whole, core)]
+    omegas = [one.window.slice_weights(settings.forgetting) for one in (whole, core)]
     one, other = (
-        rank.update_precision(case.factors, omega, config.precision_prior)
+        rank.update_precision(case.factors, omega, settings.precision_prior)
         for case, omega in zip((whole, core), omegas, strict=True)
     )
     active = np.asarray(whole.factors.active)
     np.testing.assert_allclose(other.precision[active], one.precision[active], rtol=1e-10)
     one, other = (
-        contaminated.update_rate(config, case.outliers, case.window, omega)
+        contaminated.update_rate(settings, case.outliers, case.window, omega)
         for case, omega in zip((whole, core), omegas, strict=True)
     )
     np.testing.assert_allclose((other.rate_a, other.rate_b), (one.rate_a, one.rate_b), rtol=1e-10)
 
 
-def coordinate_steps(config, shape):
+def coordinate_steps(settings, shape):
     """Every coordinate update as a function of the state, by name."""
 
     def axis_step(axis):
         def step(core):
-            omega = core.window.slice_weights(config.forgetting)
+            omega = core.window.slice_weights(settings.forgetting)
             weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
             return replace(
                 core,
@@ -211,12 +214,12 @@ def coordinate_steps(config, shape):
         return step
 
     def precision(core):
-        omega = core.window.slice_weights(config.forgetting)
-        return replace(core, factors=rank.update_precision(core.factors, omega, config.precision_prior))
+        omega = core.window.slice_weights(settings.forgetting)
+        return replace(core, factors=rank.update_precision(core.factors, omega, settings.precision_prior))
 
     def outlier_step(update):
         def step(core):
-            omega = core.window.slice_weights(config.forgetting)
+            omega = core.window.slice_weights(settings.forgetting)
             residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
             return replace(core, outliers=update(core.outliers, core.window, omega, residual**2 + variance))
 
@@ -224,13 +227,13 @@ def coordinate_steps(config, shape):
 
     own = {
         "ρ": lambda o, w, _, e: contaminated.update_probability(o, w, e),
-        "π": lambda o, w, s, e: contaminated.update_rate(config, o, w, s),
-        "κ": lambda o, w, s, e: contaminated.update_ratio(config, o, w, s, e),
+        "π": lambda o, w, s, e: contaminated.update_rate(settings, o, w, s),
+        "κ": lambda o, w, s, e: contaminated.update_ratio(settings, o, w, s, e),
         "φ": lambda o, w, _, e: contaminated.update_slice_scale(o, w, e),
-        "τ": lambda o, w, s, e: contaminated.update_noise(config, o, w, s, e),
+        "τ": lambda o, w, s, e: contaminated.update_noise(settings, o, w, s, e),
     }
     steps = {f"axis {axis}": axis_step(axis) for axis in [*range(1, len(shape) + 1), 0]}
-    steps |= {"λ": precision, "δ": lambda core: replace(core, factors=past.update_trust(core.factors))}
+    steps |= {"λ": precision, "δ": lambda core: replace(core, factors=discounted.update_retention(core.factors))}
     return steps | {name: outlier_step(update) for name, update in own.items()}
 
 
@@ -238,12 +241,12 @@ def coordinate_steps(config, shape):
 def trajectory(case):
     """Compiled once per case: four rounds over all coordinates, the bound after each step."""
     shape, size, length = dense.PALETTE[case]
-    config, _ = start(shape, size, length, seed=0)
-    steps = coordinate_steps(config, shape)
+    settings, _ = start(shape, size, length, seed=0)
+    steps = coordinate_steps(settings, shape)
 
     def one_step(core, number):
         core = jax.lax.switch(number % len(steps), list(steps.values()), core)
-        return core, bound(contaminated, config, core) + past.elbo(core.factors, core.factors.past)
+        return core, bound(contaminated, settings, core) + discounted.elbo(core.factors, core.factors.discounted)
 
     return jax.jit(lambda core: jax.lax.scan(one_step, core, jnp.arange(4 * len(steps)))), list(steps)
 
@@ -257,7 +260,7 @@ def test_no_update_lowers_the_bound_with_its_past(case):
     for seed in range(8):
         _, core = with_past(shape, size, length, seed, observed=(0.4, 1.0)[seed % 2], dead=seed > 3)
         end, bounds = run(elsewhere(core, seed))
-        moved.append(min(float(trust.min()) for trust in end.factors.past.trust))
+        moved.append(min(float(trust.min()) for trust in end.factors.discounted.retention))
         for place, (before, after) in enumerate(pairwise(bounds[len(names) - 1 :])):
             name = names[(place + 1) % len(names)]
             assert after >= before - 1e-9 * (1 + abs(before)), f"{name} lowers the bound from {before} to {after}"
@@ -269,26 +272,26 @@ def test_trust_is_given_to_rows_that_stay_and_taken_from_rows_that_move():
     _, core = with_past((4, 3), 3, 3, seed=5)
     there = replace(
         core.factors,
-        means=core.factors.past.centre,
+        means=core.factors.discounted.centre,
         covariances=tuple(0 * covariance for covariance in core.factors.covariances),
     )
-    assert all((trust == 1).all() for trust in past.update_trust(there).past.trust)
+    assert all((trust == 1).all() for trust in discounted.update_retention(there).discounted.retention)
     away = replace(there, means=(there.means[0].at[1].add(50.0 * core.factors.active), *there.means[1:]))
-    trust = past.update_trust(away).past.trust
+    trust = discounted.update_retention(away).discounted.retention
     assert (np.asarray(trust[0]) == 1).tolist() == [True, False, True, True]
-    gram = np.asarray(unpack(core.factors.past.gram[0]))[1]
+    gram = np.asarray(unpack(core.factors.discounted.gram[0]))[1]
     moved = 50.0 * np.asarray(core.factors.active)
     np.testing.assert_allclose(
-        trust[0][1], past.BELIEF * core.factors.active.sum() / (moved @ gram @ moved), rtol=1e-10
+        trust[0][1], discounted.BELIEF * core.factors.active.sum() / (moved @ gram @ moved), rtol=1e-10
     )
 
 
 @double
 @CASES
 def test_a_death_counts_what_the_past_says_and_leaves_an_empty_place(shape, size, length):
-    config, core = with_past(shape, size, length, seed=6, dead=False)
+    settings, core = with_past(shape, size, length, seed=6, dead=False)
     trust = tuple(jnp.asarray(np.random.default_rng(2).uniform(0.3, 1, rows)) for rows in shape)
-    factors = replace(core.factors, past=replace(core.factors.past, trust=trust))
+    factors = replace(core.factors, discounted=replace(core.factors.discounted, retention=trust))
     smaller = rank.without(factors, jnp.asarray(0))
 
     def told(one):
@@ -296,26 +299,28 @@ def test_a_death_counts_what_the_past_says_and_leaves_an_empty_place(shape, size
         for mode, rows in enumerate(shape):
             for i in range(rows):
                 mean, covariance = np.asarray(one.means[mode][i]), np.asarray(one.covariances[mode][i])
-                gram = np.asarray(unpack(factors.past.gram[mode][i]))
+                gram = np.asarray(unpack(factors.discounted.gram[mode][i]))
                 quadratic = np.trace(gram @ (np.outer(mean, mean) + covariance))
-                total += float(trust[mode][i]) * (np.asarray(factors.past.projection[mode][i]) @ mean - quadratic / 2)
+                total += float(trust[mode][i]) * (
+                    np.asarray(factors.discounted.projection[mode][i]) @ mean - quadratic / 2
+                )
         return total
 
-    got = past.change(factors, smaller, factors.past)
+    got = discounted.change(factors, smaller, factors.discounted)
     np.testing.assert_allclose(got, told(smaller) - told(factors), rtol=1e-9, atol=1e-9)
     for mode in range(len(shape)):
-        assert not unpack(smaller.past.gram[mode])[:, 0].any()
-        assert not smaller.past.projection[mode][:, 0].any()
+        assert not unpack(smaller.discounted.gram[mode])[:, 0].any()
+        assert not smaller.discounted.projection[mode][:, 0].any()
         np.testing.assert_array_equal(
-            unpack(smaller.past.gram[mode])[:, 1:, 1:], unpack(factors.past.gram[mode])[:, 1:, 1:]
+            unpack(smaller.discounted.gram[mode])[:, 1:, 1:], unpack(factors.discounted.gram[mode])[:, 1:, 1:]
         )
-    assert float(smaller.past.row_count[0]) == float(smaller.past.row_square[0]) == 0
-    omega = core.window.slice_weights(config.forgetting)
+    assert float(smaller.discounted.row_count[0]) == float(smaller.discounted.row_square[0]) == 0
+    omega = core.window.slice_weights(settings.forgetting)
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
     fit = Birth(weights, targets, (weights * targets**2).sum(), (omega > 0).sum(), omega, 0.1)
     newcomer = fit.finished(fit.draft())
     grown = born(smaller, newcomer)
-    assert not pack(unpack(grown.past.gram[0])[:, :1, :1]).any()
+    assert not pack(unpack(grown.discounted.gram[0])[:, :1, :1]).any()
 
 
 @double
@@ -323,10 +328,10 @@ def test_the_past_tells_how_entries_differ_and_the_window_how_large_the_noise_is
     _, core = start((4, 3), 1, 2, seed=7)
     rng = np.random.default_rng(7)
     counts, sums = rng.uniform(0, 3, (4, 3)), rng.uniform(0, 3, (4, 3))
-    gone = replace(core.outliers.past, counts=jnp.asarray(10 * counts + 1), sums=jnp.asarray(5 * sums + 2))
-    state = replace(core.outliers, past=gone)
+    gone = replace(core.outliers.discounted, counts=jnp.asarray(10 * counts + 1), sums=jnp.asarray(5 * sums + 2))
+    state = replace(core.outliers, discounted=gone)
     for _ in range(30):
-        state = past.update_noise(state, gone, jnp.asarray(counts), jnp.asarray(sums))
+        state = discounted.update_noise(state, gone, jnp.asarray(counts), jnp.asarray(sums))
     alpha, b = float(state.pool_shape), float(state.pool_rate)
     shapes, scale = alpha + np.asarray(gone.counts) / 2, 1 + np.asarray(gone.sums) / (2 * alpha)
     np.testing.assert_allclose(state.noise_shape, shapes + counts / 2, rtol=1e-10)
@@ -341,13 +346,13 @@ def test_the_past_tells_how_entries_differ_and_the_window_how_large_the_noise_is
 @double
 def test_pooling_keeps_the_size_of_the_past():
     _, core = with_past((4, 3), 2, 3, seed=8)
-    state, gone = core.outliers, core.outliers.past
+    state, gone = core.outliers, core.outliers.discounted
     rng = np.random.default_rng(8)
     counts, sums = jnp.asarray(rng.uniform(1, 3, (4, 3))), jnp.asarray(rng.uniform(0, 3, (4, 3)))
-    new = past.update_pooling(state, gone, counts, sums)
+    new = discounted.update_pooling(state, gone, counts, sums)
     typical, then = (float(contaminated.typical_noise(one)) for one in (state, new))
-    np.testing.assert_allclose(then * new.past.sums, typical * gone.sums, rtol=1e-10)
-    shape, rate = past.noise_prior(new)
+    np.testing.assert_allclose(then * new.discounted.sums, typical * gone.sums, rtol=1e-10)
+    shape, rate = discounted.noise_prior(new)
     np.testing.assert_allclose(new.noise_shape, shape + counts / 2, rtol=1e-10)
     np.testing.assert_allclose(new.noise_rate, rate + sums / 2, rtol=1e-10)
     whole = sums + typical * gone.sums
@@ -368,13 +373,13 @@ def test_the_state_does_not_grow_and_the_step_is_compiled_once():
     assert leaves(state) == first
     assert advance._cache_size() == before + 1
     assert np.isfinite(result.low_rank).all()
-    assert float(state.core.factors.past.row_count.max()) > 0
+    assert float(state.core.factors.discounted.row_count.max()) > 0
 
 
 def test_without_the_mode_there_is_no_past():
-    core = init_core(ut.make_config("fixed", max_rank=3, window=3), (6, 5))
-    assert core.factors.past is None
-    assert core.outliers.past is None
+    core = init_core(ut.make_config("fixed", max_rank=3, window=3).settings(), (6, 5))
+    assert core.factors.discounted is None
+    assert core.outliers.discounted is None
 
 
 def test_a_short_window_remembers_what_has_left_it():

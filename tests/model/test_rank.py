@@ -20,10 +20,10 @@ CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
 
 @CASES
 def test_precisions(shape, size, length):
-    config, core = dense.random_core(shape, size, length, "default", seed=9)
+    settings, core = dense.random_core(shape, size, length, "default", seed=9)
     share = np.random.default_rng(1).uniform(0.2, 1, length)
-    new = rank.update_precision(core.factors, jnp.asarray(share), config.precision_prior)
-    c0 = d0 = config.precision_prior
+    new = rank.update_precision(core.factors, jnp.asarray(share), settings.precision_prior)
+    c0 = d0 = settings.precision_prior
     for r in range(size):
         rate = d0
         for axis, (mean, spread) in enumerate(
@@ -37,7 +37,7 @@ def test_precisions(shape, size, length):
 
 def planted(shape, length, seed=3):
     """A state without components on data with one strong rank-one term."""
-    config, core = dense.random_core(shape, 3, length, "default", seed=seed, observed=0.8)
+    settings, core = dense.random_core(shape, 3, length, "default", seed=seed, observed=0.8)
     rng = np.random.default_rng(seed)
     signal = rng.normal(size=length) * 3
     for rows in shape:
@@ -49,15 +49,15 @@ def planted(shape, length, seed=3):
         empty = rank.without(empty, jnp.asarray(component))
     outliers = replace(core.outliers, probability=jnp.zeros_like(core.outliers.probability))
     window = replace(core.window, values=jnp.asarray(values))
-    return config, replace(core, window=window, factors=empty, outliers=outliers), signal
+    return settings, replace(core, window=window, factors=empty, outliers=outliers), signal
 
 
-def candidate(config, core):
+def candidate(settings, core):
     """The newcomer for a state without components."""
-    omega = core.window.slice_weights(config.forgetting)
+    omega = core.window.slice_weights(settings.forgetting)
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
     count = omega @ core.window.mask.reshape(len(omega), -1).sum(1)
-    fit = Birth(weights, targets, (weights * targets**2).sum(), count, omega, config.precision_prior)
+    fit = Birth(weights, targets, (weights * targets**2).sum(), count, omega, settings.precision_prior)
     draft = fit.draft()
     assert fit.promising(draft)
     return fit.finished(draft)
@@ -65,17 +65,19 @@ def candidate(config, core):
 
 @pytest.mark.parametrize(("shape", "length"), [((12,), 6), ((8, 7), 4), ((5, 4, 3), 3)])
 def test_a_newcomer_adds_what_it_says_and_finds_what_is_there(shape, length):
-    config, core, signal = planted(shape, length)
-    newcomer = candidate(config, core)
+    settings, core, signal = planted(shape, length)
+    newcomer = candidate(settings, core)
     factors = born(core.factors, newcomer)
     assert int(factors.active.sum()) == 1
     np.testing.assert_allclose(predict.low_rank(factors), newcomer.low_rank(), rtol=1e-9, atol=1e-12)
     spread = newcomer.square() - newcomer.low_rank() ** 2
     np.testing.assert_allclose(predict.variance(factors), spread, rtol=1e-6, atol=1e-9)
-    omega = core.window.slice_weights(config.forgetting)
-    change = rank.elbo(factors, omega, config.precision_prior) - rank.elbo(core.factors, omega, config.precision_prior)
+    omega = core.window.slice_weights(settings.forgetting)
+    change = rank.elbo(factors, omega, settings.precision_prior) - rank.elbo(
+        core.factors, omega, settings.precision_prior
+    )
     np.testing.assert_allclose(newcomer.elbo, change, rtol=1e-8)
-    assert bound(contaminated, config, replace(core, factors=factors)) > bound(contaminated, config, core)
+    assert bound(contaminated, settings, replace(core, factors=factors)) > bound(contaminated, settings, core)
     found = np.asarray(predict.low_rank(factors))
     assert np.linalg.norm(found - signal) < 0.2 * np.linalg.norm(signal)
 
@@ -106,46 +108,46 @@ def progress(core):
 
 def test_moves_bear_what_is_there_and_nothing_else():
     """Births are judged by the whole bound, after the outlier model has seen the new residuals."""
-    config, core, signal = planted((8, 7), 4)
-    after = moves(config, core.window, progress(core))
+    settings, core, signal = planted((8, 7), 4)
+    after = moves(settings, core.window, progress(core))
     assert bool(after.changed)
     factors = after.factors
     grown = replace(core, factors=factors, outliers=after.outliers)
-    assert bound(contaminated, config, grown) > bound(contaminated, config, core)
+    assert bound(contaminated, settings, grown) > bound(contaminated, settings, core)
     assert np.linalg.norm(np.asarray(predict.low_rank(factors)) - signal) < 0.2 * np.linalg.norm(signal)
     noise = np.random.default_rng(0).normal(size=core.window.values.shape) * np.asarray(core.window.mask)
     window = replace(core.window, values=jnp.asarray(noise))
-    settled = contaminated.init(config, (8, 7), jnp.float64)
+    settled = contaminated.init(settings, (8, 7), jnp.float64)
     for _ in range(5):
-        omega = window.slice_weights(config.forgetting)
-        settled = contaminated.update(config, settled, window, omega, window.values, jnp.zeros_like(window.values))
-    after = moves(config, window, progress(replace(core, window=window, outliers=settled)))
+        omega = window.slice_weights(settings.forgetting)
+        settled = contaminated.update(settings, settled, window, omega, window.values, jnp.zeros_like(window.values))
+    after = moves(settings, window, progress(replace(core, window=window, outliers=settled)))
     assert not after.changed
     assert not after.factors.active.any()
 
 
 def test_a_full_house_takes_no_newcomer():
-    config, core, _ = planted((8, 7), 4)
+    settings, core, _ = planted((8, 7), 4)
     full = replace(core.factors, active=jnp.ones(3, bool), means=tuple(mean + 1.0 for mean in core.factors.means))
     spread = tuple(covariance + 1e-3 * jnp.eye(3) for covariance in core.factors.covariances)
     full = replace(full, covariances=spread, row_covariances=core.factors.row_covariances + 1e-3 * jnp.eye(3))
     full = replace(full, row_means=core.factors.row_means + jnp.asarray([3.0, 2.0, 1.0]))
-    after = moves(config, core.window, progress(replace(core, factors=full)))
+    after = moves(settings, core.window, progress(replace(core, factors=full)))
     assert int(after.factors.active.sum()) <= 3
 
 
 @CASES
 def test_a_death_gains_what_it_says(shape, size, length):
-    config, core = dense.random_core(shape, size, length, "default", seed=10)
+    settings, core = dense.random_core(shape, size, length, "default", seed=10)
     shrunk = replace(core.factors, means=tuple(mean.at[:, 0].multiply(1e-9) for mean in core.factors.means))
     core = replace(core, factors=shrunk)
-    omega = core.window.slice_weights(config.forgetting)
+    omega = core.window.slice_weights(settings.forgetting)
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
     residual, variance = targets - predict.low_rank(core.factors), predict.variance(core.factors)
     smaller = rank.without(core.factors, jnp.argmin(jnp.where(core.factors.active, rank.sizes(core.factors), jnp.inf)))
-    change = bound(contaminated, config, replace(core, factors=smaller)) - bound(contaminated, config, core)
+    change = bound(contaminated, settings, replace(core, factors=smaller)) - bound(contaminated, settings, core)
     after, residual_after, variance_after, dies = rank.death(
-        core.factors, residual, variance, weights, omega, config.precision_prior
+        core.factors, residual, variance, weights, omega, settings.precision_prior
     )
     assert bool(dies) == bool(change > 0)
     assert int(after.active.sum()) == int(core.factors.active.sum()) - int(dies)
@@ -165,7 +167,7 @@ def two_terms(columns):
     """A state with these components (lists of columns: time, then modes), on data with two terms of random columns."""
     rng = np.random.default_rng(5)
     truth = [rng.normal(size=(rows, 2)) for rows in (6, 9, 8)]
-    config, core = dense.random_core((9, 8), 4, 6, "default", seed=4, observed=0.9)
+    settings, core = dense.random_core((9, 8), 4, 6, "default", seed=4, observed=0.9)
     signal = np.einsum("tr,ir,jr->tij", *truth)
     mask = np.asarray(core.window.mask)
     values = np.where(mask, signal + 0.05 * rng.normal(size=signal.shape), 0)
@@ -191,7 +193,7 @@ def two_terms(columns):
     core = replace(core, window=window, factors=factors, outliers=outliers)
     start = progress(core)
     residual = window.values - predict.low_rank(factors)
-    return config, core, replace(start, residual=residual, variance=predict.variance(factors)), signal
+    return settings, core, replace(start, residual=residual, variance=predict.variance(factors)), signal
 
 
 def entangled(time, left, right):
@@ -203,12 +205,12 @@ def entangled(time, left, right):
 
 
 def test_entangled_components_make_room():
-    config, core, start, signal = two_terms(entangled)
+    settings, core, start, signal = two_terms(entangled)
     np.testing.assert_allclose(predict.low_rank(start.factors), signal, rtol=1e-9)
     assert bool(crowded(start))
-    after = thinned(config, core.window, start)
+    after = thinned(settings, core.window, start)
     assert int(after.factors.active.sum()) < 4
-    assert int(moves(config, core.window, after).factors.active.sum()) == 2  # what has shrunk away meanwhile dies
+    assert int(moves(settings, core.window, after).factors.active.sum()) == 2  # what has shrunk away meanwhile dies
     found = predict.low_rank(after.factors)
     assert np.linalg.norm(found - signal) < 0.1 * np.linalg.norm(signal)
     np.testing.assert_allclose(after.residual, core.window.values - found, atol=1e-12)
@@ -216,11 +218,11 @@ def test_entangled_components_make_room():
 
 
 def test_components_that_are_needed_stay():
-    config, core, start, _ = two_terms(
+    settings, core, start, _ = two_terms(
         lambda time, left, right: [(time[:, r], left[:, r], right[:, r]) for r in (0, 1)]
     )
     assert not bool(crowded(start))
-    after = thinned(config, core.window, start)  # asked all the same
+    after = thinned(settings, core.window, start)  # asked all the same
     np.testing.assert_array_equal(after.factors.active, start.factors.active)
     np.testing.assert_array_equal(after.residual, start.residual)
 

@@ -19,7 +19,7 @@ PLAIN = {"robust": False, "noise": "shared"}
 
 
 def setting(shape, size, length, filled=None, observed=0.9):
-    config, core = dense.random_core(shape, size, length, "default", 5, filled=filled, observed=observed, **PLAIN)
+    settings, core = dense.random_core(shape, size, length, "default", 5, filled=filled, observed=observed, **PLAIN)
     outliers = replace(
         core.outliers,
         probability=jnp.zeros_like(core.outliers.probability),
@@ -32,7 +32,7 @@ def setting(shape, size, length, filled=None, observed=0.9):
         values, mask = core.window.values.at[1].set(0), core.window.mask.at[1].set(False)
         core = replace(core, window=replace(core.window, values=values, mask=mask))
     gaps = separable.holes(core.window, core.window.mask.size)
-    return config, core, gaps, core.window.slice_weights(config.forgetting)
+    return settings, core, gaps, core.window.slice_weights(settings.forgetting)
 
 
 @pytest.mark.usefixtures("double")
@@ -55,13 +55,13 @@ def test_a_sweep_is_the_sweep_over_all_entries(shape, size, length, short):
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE[:4])
 def test_sums_of_squares_and_the_noise(shape, size, length):
-    config, core, gaps, omega = setting(shape, size, length)
+    settings, core, gaps, omega = setting(shape, size, length)
     residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
     expected = over_slice(jnp.where(core.window.mask, residual**2 + variance, 0))
     found = separable.squares(core.factors, core.window, gaps)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    one = contaminated.update(config, core.outliers, core.window, omega, residual, variance)
-    other = separable.update(config, core.outliers, core.window, omega, found)
+    one = contaminated.update(settings, core.outliers, core.window, omega, residual, variance)
+    other = separable.update(settings, core.outliers, core.window, omega, found)
     for name in ("rate_a", "rate_b", "ratio", "slice_scale", "pool_rate", "noise_rate", "noise_shape"):
         np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-8, err_msg=name)
 

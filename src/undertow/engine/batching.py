@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from undertow.config import Config
 from undertow.model.phases.infer import Report, cross_predict
 from undertow.model.phases.sweep import Progress, swept
+from undertow.model.settings import Settings
 from undertow.model.step import closed, crowded, due, init_core, moves, opened, quenched, sweeping, thinned, too_wide
 from undertow.model.types import Core, Window
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Tree = TypeVar("Tree")
 
-WORK: tuple[Callable[[Config, Window, Progress], Progress], ...] = (swept, moves, thinned, quenched)
+WORK: tuple[Callable[[Settings, Window, Progress], Progress], ...] = (swept, moves, thinned, quenched)
 """What a member can want, in order of number, from 1 on; 0 is nothing more."""
 SHRINK = 8
 """Each size of batch over the next smaller one."""
@@ -45,13 +45,13 @@ FULL = {"cpu": 0.75, "other": 0.25}
 
 
 def advance_all(
-    core: Core, values: NDArray[Any], mask: NDArray[np.bool_], present: NDArray[np.bool_], config: Config
+    core: Core, values: NDArray[Any], mask: NDArray[np.bool_], present: NDArray[np.bool_], settings: Settings
 ) -> tuple[Core, Report]:
-    """One slice for every member that is present; all arguments but `config` have members as their first axis.
+    """One slice for every member that is present; all arguments but `settings` have members as their first axis.
 
     Members that are absent keep their state bit for bit.
     """
-    window, progress, asked = open_all(core, values, mask, config)
+    window, progress, asked = open_all(core, values, mask, settings)
     wants = np.where(present, fetch(asked), 0)
 
     def work(want: int) -> None:
@@ -59,7 +59,7 @@ def advance_all(
         for places, size in batches(np.flatnonzero(wants == want), len(wants)):
             padded = np.full(size, len(wants), np.int32)
             padded[: len(places)] = places
-            progress, asked = work_some(WORK[want - 1], config, window, progress, padded)
+            progress, asked = work_some(WORK[want - 1], settings, window, progress, padded)
             wants[places] = fetch(asked)[: len(places)]
 
     while (wants == 1).any() or (wants == 2).any():
@@ -68,7 +68,7 @@ def advance_all(
         work(2)
     work(3)
     work(4)
-    result: tuple[Core, Report] = close_all(core, window, progress, present, config)
+    result: tuple[Core, Report] = close_all(core, window, progress, present, settings)
     return result
 
 
@@ -88,23 +88,23 @@ def batches(places: NDArray[np.intp], members: int) -> Iterator[tuple[NDArray[np
         places = places[size:]
 
 
-def wanted(config: Config, window: Window, progress: Progress) -> Array:
+def wanted(settings: Settings, window: Window, progress: Progress) -> Array:
     """What a member wants next, as a number."""
-    last = jnp.where(crowded(progress), 3, jnp.where(too_wide(config, window, progress), 4, 0))
-    return jnp.where(sweeping(progress), 1, jnp.where(due(config, progress), 2, last)).astype(jnp.int8)
+    last = jnp.where(crowded(progress), 3, jnp.where(too_wide(settings, window, progress), 4, 0))
+    return jnp.where(sweeping(progress), 1, jnp.where(due(settings, progress), 2, last)).astype(jnp.int8)
 
 
 @jax.jit
-def open_all(core: Core, values: Array, mask: Array, config: Config) -> tuple[Window, Progress, Array]:
+def open_all(core: Core, values: Array, mask: Array, settings: Settings) -> tuple[Window, Progress, Array]:
     """`step.opened` for all, and what they want next."""
-    window, progress = jax.vmap(opened, in_axes=(0, 0, 0, None))(core, values, mask, config)
-    return window, progress, jax.vmap(wanted, in_axes=(None, 0, 0))(config, window, progress)
+    window, progress = jax.vmap(opened, in_axes=(0, 0, 0, None))(core, values, mask, settings)
+    return window, progress, jax.vmap(wanted, in_axes=(None, 0, 0))(settings, window, progress)
 
 
 @partial(jax.jit, static_argnames="work", donate_argnames="progress")
 def work_some(
-    work: Callable[[Config, Window, Progress], Progress],
-    config: Config,
+    work: Callable[[Settings, Window, Progress], Progress],
+    settings: Settings,
     window: Window,
     progress: Progress,
     places: Array,
@@ -116,37 +116,39 @@ def work_some(
         return part
 
     own_window, own = taken(window), taken(progress)
-    own = jax.vmap(work, in_axes=(None, 0, 0))(config, own_window, own)
-    asked = jax.vmap(wanted, in_axes=(None, 0, 0))(config, own_window, own)
+    own = jax.vmap(work, in_axes=(None, 0, 0))(settings, own_window, own)
+    asked = jax.vmap(wanted, in_axes=(None, 0, 0))(settings, own_window, own)
     progress = jax.tree.map(lambda whole, part: whole.at[places].set(part, mode="drop"), progress, own)
     return progress, asked
 
 
 @jax.jit
-def close_all(core: Core, window: Window, progress: Progress, present: Array, config: Config) -> tuple[Core, Report]:
+def close_all(
+    core: Core, window: Window, progress: Progress, present: Array, settings: Settings
+) -> tuple[Core, Report]:
     """`step.closed` for those that were present; the others' states are as before."""
-    after, report = jax.vmap(closed, in_axes=(None, 0, 0, 0))(config, core, window, progress)
+    after, report = jax.vmap(closed, in_axes=(None, 0, 0, 0))(settings, core, window, progress)
     return choose_all(present, after, core), report
 
 
 @jax.jit
-def cross_predict_all(core: Core, values: Array, mask: Array, half: Array, config: Config) -> tuple[Array, Array]:
+def cross_predict_all(core: Core, values: Array, mask: Array, half: Array, settings: Settings) -> tuple[Array, Array]:
     """`looks.foretell` for all."""
-    means, variances = jax.vmap(cross_predict, in_axes=(0, 0, 0, 0, None))(core, values, mask, half, config)
+    means, variances = jax.vmap(cross_predict, in_axes=(0, 0, 0, 0, None))(core, values, mask, half, settings)
     return means, variances
 
 
-@partial(jax.jit, static_argnames=("config", "size", "shape"))
-def fresh(config: Config, size: int, shape: tuple[int, ...]) -> Core:
+@partial(jax.jit, static_argnames=("settings", "size", "shape"))
+def fresh(settings: Settings, size: int, shape: tuple[int, ...]) -> Core:
     """A batch of members that have seen nothing."""
-    core: Core = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (size, *leaf.shape)), init_core(config, shape))
+    core: Core = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (size, *leaf.shape)), init_core(settings, shape))
     return core
 
 
-@partial(jax.jit, static_argnames=("config", "with_window"))
-def restart(core: Core, which: Array, config: Config, with_window: bool) -> Core:
+@partial(jax.jit, static_argnames=("settings", "with_window"))
+def restart(core: Core, which: Array, settings: Settings, with_window: bool) -> Core:
     """Some members begin anew, with or without the slices in their window."""
-    blank: Core = fresh(config, which.shape[0], core.window.values.shape[2:])
+    blank: Core = fresh(settings, which.shape[0], core.window.values.shape[2:])
     if not with_window:
         blank = Core(core.window, blank.factors, blank.outliers, blank.level)
     chosen: Core = choose_all(which, blank, core)

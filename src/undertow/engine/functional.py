@@ -27,10 +27,11 @@ from undertow.inputs.packing import Piece, room_for
 from undertow.inputs.scaling import Given, Scaling, first_unit
 from undertow.inputs.sparse import Entries, as_entries, bucket, checked_indices, is_sparse
 from undertow.model.factors import rank
-from undertow.model.level import PACES
+from undertow.model.level import WALK_RATIOS
 from undertow.model.phases.infer import at as run_at
 from undertow.model.phases.infer import cross_predict as run_cross_predict
 from undertow.model.phases.infer import project, smooth
+from undertow.model.settings import Settings
 from undertow.model.step import advance, init_core
 from undertow.model.types import Contaminated, Core
 from undertow.results import Estimate, StepResult
@@ -93,7 +94,7 @@ def init(config: Config, shape: tuple[int, ...], entries: int | None = None) -> 
         entries = bucket(entries)
     check_memory([config], shape, entries)
     with scope(config):
-        return State(config, shape, unit=0.0, steps=0, core=init_core(config, shape, entries))
+        return State(config, shape, unit=0.0, steps=0, core=init_core(config.settings(), shape, entries))
 
 
 def prefers_entries(window: int, piece: Entries) -> bool:
@@ -125,17 +126,17 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult
     return after, StepResult(telling)
 
 
-def working(state: State) -> Config:
-    """The settings that the compiled programs get: with as many components as the state has places for."""
+def working(state: State) -> Settings:
+    """What the compiled programs get: on the device, with as many slots for components as the state has."""
     device = getattr(jax.config, "jax_default_device", None)
-    return _with_places(state.config, state.core.factors.active.shape[0], device)
+    return _on_device(state.config, state.core.factors.active.shape[0], device)
 
 
 @lru_cache(maxsize=256)
-def _with_places(config: Config, places: int, device: Any) -> Config:
-    """Made once: checked anew and handed over number by number, settings take longer than a slice does."""
+def _on_device(config: Config, capacity: int, device: Any) -> Settings:
+    """Made once: handed over number by number, settings take longer than a slice does."""
     with scope(config):
-        there: Config = jax.tree.map(jnp.asarray, replace(config, max_rank=places))
+        there: Settings = jax.tree.map(jnp.asarray, config.settings(capacity))
     return there
 
 
@@ -307,7 +308,7 @@ def memory(config: Config, shape: tuple[int, ...]) -> tuple[int, int]:
     """Bytes that one state keeps, about, and that a step works in."""
     size = 8 if config.dtype == "float64" else 4
     entries, packed = math.prod(shape), config.max_rank * (config.max_rank + 1) // 2
-    kept = (config.window * (5 * size + 1) + 5 * len(PACES) * size) * entries
+    kept = (config.window * (5 * size + 1) + 5 * len(WALK_RATIOS) * size) * entries
     rows = 8 * (sum(shape) + config.window) * config.max_rank**2 * size
     worked = config.window * entries * 11 * size
     contracted = sorted((config.window, *shape))[-2]  # the sweeps sum over the two biggest axes first
@@ -347,5 +348,5 @@ def _with_unit(state: State, piece: Piece) -> State:
     if unit == 0:
         return state
     with scope(state.config):
-        core = replace(init_core(state.config, state.shape, state.entries), window=state.core.window)
+        core = replace(init_core(state.config.settings(), state.shape, state.entries), window=state.core.window)
     return replace(state, unit=unit, core=core)

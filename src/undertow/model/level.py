@@ -20,17 +20,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model.types import Bank, Level, Window
+from undertow.model.types import FilterBank, Level, Window
 
-PACES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+WALK_RATIOS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """The ψ to choose from."""
-FIRST_WALK = 1e-3
+INITIAL_WALK = 1e-3
 """q before any data."""
-FIRST_SPREAD = 0.1
+INITIAL_VARIANCE = 0.1
 """v before any data: small, so that the low rank may explain first what it can."""
 BANK_MEMORY = 0.97
 """What a slice back counts in the choice of a pace."""
-MOST_SURPRISE = 9.0
+LARGEST_SQUARE = 9.0
 """Squared surprise of an observation, over its variance, beyond which it counts no more to a filter of the bank."""
 UNKNOWN = 1e6
 """Variance of a filter of the bank before its entry was seen, over that of the noise."""
@@ -40,18 +40,18 @@ NOISE_STRENGTH = 0.5
 
 def init(length: int, shape: tuple[int, ...], dtype: jnp.dtype) -> Level:
     """No level yet."""
-    zeros, spread = jnp.zeros(shape, dtype), jnp.full(shape, FIRST_SPREAD, dtype)
-    several = jnp.zeros((len(PACES), *shape), dtype)
+    zeros, variance = jnp.zeros(shape, dtype), jnp.full(shape, INITIAL_VARIANCE, dtype)
+    several = jnp.zeros((len(WALK_RATIOS), *shape), dtype)
     return Level(
         mean=jnp.zeros((length, *shape), dtype),
         variance=jnp.zeros((length, *shape), dtype),
         start_mean=zeros,
-        start_variance=spread,
+        start_variance=variance,
         next_mean=zeros,
-        next_variance=spread,
-        spread=jnp.asarray(FIRST_SPREAD, dtype),
-        walk=jnp.full(shape, FIRST_WALK, dtype),
-        bank=Bank(several, several + UNKNOWN, several, zeros, several),
+        next_variance=variance,
+        initial_variance=jnp.asarray(INITIAL_VARIANCE, dtype),
+        walk_variance=jnp.full(shape, INITIAL_WALK, dtype),
+        bank=FilterBank(several, several + UNKNOWN, several, zeros, several),
     )
 
 
@@ -73,7 +73,7 @@ def coming(level: Level, window: Window) -> Level:
     """The level of the slice after the newest, as the only one: expected where the newest is."""
     first = window.filled == 0
     mean = jnp.where(first, level.next_mean, level.mean[window.newest])
-    variance = jnp.where(first, level.next_variance, level.variance[window.newest]) + level.walk
+    variance = jnp.where(first, level.next_variance, level.variance[window.newest]) + level.walk_variance
     return replace(level, mean=mean[None], variance=variance[None])
 
 
@@ -101,7 +101,7 @@ def update(level: Level, window: Window, weights: Array, targets: Array) -> Leve
     def forward(past: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         mean, variance = past
         slot, active = now
-        predicted = variance + active * level.walk
+        predicted = variance + active * level.walk_variance
         told = predicted * weights[slot]
         posterior = mean + told / (1 + told) * (targets[slot] - mean), predicted / (1 + told)
         return posterior, posterior
@@ -112,21 +112,21 @@ def update(level: Level, window: Window, weights: Array, targets: Array) -> Leve
         later: tuple[Array, Array], now: tuple[Array, Array, Array]
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         mean, variance, active = now
-        predicted = variance + active * level.walk
+        predicted = variance + active * level.walk_variance
         back = variance / predicted
         smoothed = mean + back * (later[0] - mean), variance + back**2 * (later[1] - predicted)
         return smoothed, later
 
     before = jnp.concatenate([level.start_mean[None], means[:-1]])
-    spread_before = jnp.concatenate([level.start_variance[None], variances[:-1]])
-    first, (smooth_means, smooth_variances) = lax.scan(backward, newest, (before, spread_before, live), reverse=True)
+    variances_before = jnp.concatenate([level.start_variance[None], variances[:-1]])
+    first, (smooth_means, smooth_variances) = lax.scan(backward, newest, (before, variances_before, live), reverse=True)
 
     # As long as the first slice is in the window: how far from 0 levels are, by the entries that have been seen.
     fresh = window.filled < length
     seen = window.mask.any(axis=0)
     typical = jnp.where(seen, first[0] ** 2 + first[1], 0).sum() / jnp.maximum(seen.sum(), 1)
-    spread = jnp.where(fresh, typical, level.spread)
-    start_variance = jnp.where(fresh, spread, level.start_variance)
+    initial_variance = jnp.where(fresh, typical, level.initial_variance)
+    start_variance = jnp.where(fresh, initial_variance, level.start_variance)
     slots = jnp.mod(jnp.arange(length, dtype=jnp.int32) - window.newest - 1, length)
     return replace(
         level,
@@ -135,34 +135,35 @@ def update(level: Level, window: Window, weights: Array, targets: Array) -> Leve
         start_variance=start_variance,
         next_mean=jnp.where(fresh, level.start_mean, means[0]),
         next_variance=jnp.where(fresh, start_variance, variances[0]),
-        spread=spread,
+        initial_variance=initial_variance,
     )
 
 
-def finish(level: Level, mask: Array, trust: Array, target: Array, noise: Array) -> Level:
+def finish(level: Level, mask: Array, robustness: Array, target: Array, noise: Array) -> Level:
     """Once per slice, at its end: judge the paces by the newest slice, y − x̄, and choose anew.
 
-    `trust` is the share of its precision that an entry keeps (an outlier little), `noise` the variance of the others.
+    `robustness` is the fraction of its precision that an entry keeps (an outlier little), `noise` the variance of the
+    others.
     """
     bank = level.bank
-    paces = jnp.asarray(PACES, target.dtype).reshape(-1, *([1] * target.ndim))
+    paces = jnp.asarray(WALK_RATIOS, target.dtype).reshape(-1, *([1] * target.ndim))
     known = bank.variance < UNKNOWN / 2
     judged = mask & known
     predicted = bank.variance + paces
-    spread = predicted + 1 / jnp.maximum(trust, 1 / UNKNOWN)
-    surprise = target - bank.mean
+    total = predicted + 1 / jnp.maximum(robustness, 1 / UNKNOWN)
+    error = target - bank.mean
     own_noise = (NOISE_STRENGTH * noise + bank.noise_sum) / (NOISE_STRENGTH + bank.noise_count)
     # Bounded: an outlier must not pass for a long step, or the walk grows and takes the next one for granted.
-    square = surprise**2 / (own_noise * spread)
-    bounded = jnp.minimum(square, MOST_SURPRISE)
-    score = -(jnp.log(own_noise * spread) + bounded) / 2
+    square = error**2 / (own_noise * total)
+    bounded = jnp.minimum(square, LARGEST_SQUARE)
+    score = -(jnp.log(own_noise * total) + bounded) / 2
     # Flagged ones count little here: a few in a row would speak for a level that follows them.
-    heeded = jnp.where(judged, jnp.sqrt(jnp.minimum(trust, 1)), 0)
+    heeded = jnp.where(judged, jnp.sqrt(jnp.minimum(robustness, 1)), 0)
     score = BANK_MEMORY * bank.score + heeded * score
-    heard = jnp.where(square > bounded, jnp.sqrt(bounded / jnp.maximum(square, MOST_SURPRISE)), 1)
-    gain = jnp.where(mask, predicted / spread * jnp.where(known, heard, 1), 0)
-    bank = Bank(
-        mean=bank.mean + gain * surprise,
+    heard = jnp.where(square > bounded, jnp.sqrt(bounded / jnp.maximum(square, LARGEST_SQUARE)), 1)
+    gain = jnp.where(mask, predicted / total * jnp.where(known, heard, 1), 0)
+    bank = FilterBank(
+        mean=bank.mean + gain * error,
         variance=jnp.minimum(predicted * (1 - gain), UNKNOWN),
         noise_sum=BANK_MEMORY * bank.noise_sum + heeded * bounded * own_noise,
         noise_count=BANK_MEMORY * bank.noise_count + heeded[0],
@@ -170,5 +171,5 @@ def finish(level: Level, mask: Array, trust: Array, target: Array, noise: Array)
     )
     chosen = jax.nn.softmax(score - jnp.log(paces), axis=0)
     own_noise = (NOISE_STRENGTH * noise + bank.noise_sum) / (NOISE_STRENGTH + bank.noise_count)
-    walk = jnp.exp((chosen * jnp.log(paces * own_noise)).sum(axis=0))
-    return replace(level, bank=bank, walk=jnp.where(bank.noise_count > 0, walk, level.walk))
+    walk_variance = jnp.exp((chosen * jnp.log(paces * own_noise)).sum(axis=0))
+    return replace(level, bank=bank, walk_variance=jnp.where(bank.noise_count > 0, walk_variance, level.walk_variance))

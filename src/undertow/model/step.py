@@ -13,10 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.config import Config
 from undertow.model import level as levels
-from undertow.model.factors import discounted as past
-from undertow.model.factors import layout, predict, rank, separable
+from undertow.model.factors import discounted, layout, predict, rank, separable
 from undertow.model.factors.rows import with_row
 from undertow.model.factors.svd_start import svd_start
 from undertow.model.flags import Flags
@@ -25,6 +23,7 @@ from undertow.model.phases.evict import leave
 from undertow.model.phases.infer import OUTLIER_MODELS, Report, only_row, tell, usable, usual_noise
 from undertow.model.phases.moves import deaths_and_births, repeat
 from undertow.model.phases.sweep import Progress, bound, swept, swept_nearly_full
+from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, Core, EntryIndex, Factors, GaussianGamma, Level, Window
 
 PATIENCE = 6
@@ -41,10 +40,10 @@ MOST_ROUNDS = 8
 """Rounds of sweeping, deaths and births per slice."""
 
 
-def init_core(config: Config, shape: tuple[int, ...], entries: int | None = None) -> Core:
+def init_core(settings: Settings, shape: tuple[int, ...], entries: int | None = None) -> Core:
     """An empty window, no component alive. With `entries`, only so many observed ones are kept of every slice."""
-    dtype = jnp.dtype(config.dtype)
-    size, length = config.max_rank, config.window
+    dtype = jnp.dtype(settings.dtype)
+    size, length = settings.max_rank, settings.window
     kept = shape if entries is None else (entries,)
     window = Window(
         values=jnp.zeros((length, *kept), dtype),
@@ -62,13 +61,13 @@ def init_core(config: Config, shape: tuple[int, ...], entries: int | None = None
         precision_shape=jnp.ones(size, dtype),
         precision_rate=jnp.ones(size, dtype),
     )
-    factors = replace(factors, past=past.init_rows(config, shape, dtype))
+    factors = replace(factors, discounted=discounted.init_rows(settings, shape, dtype))
     outliers: Contaminated | GaussianGamma
-    if config.outliers == "contaminated":
-        outliers = contaminated.init(config, shape, dtype, entries)
+    if settings.outliers == "contaminated":
+        outliers = contaminated.init(settings, shape, dtype, entries)
     else:
-        outliers = gaussian_gamma.init(config, shape, dtype)
-    core = Core(window, factors, outliers, levels.init(length, shape, dtype) if config.level else None)
+        outliers = gaussian_gamma.init(settings, shape, dtype)
+    core = Core(window, factors, outliers, levels.init(length, shape, dtype) if settings.level else None)
     separate: Core = jax.tree.map(lambda leaf: leaf.copy(), core)  # a step takes over each array's memory
     return separate
 
@@ -78,7 +77,7 @@ def advance(
     core: Core,
     values: Array,
     mask: Array,
-    config: Config,
+    settings: Settings,
     holes: int | None = None,
     entry_index: EntryIndex | None = None,
 ) -> tuple[Core, Report]:
@@ -87,41 +86,43 @@ def advance(
     `holes`, if given, is the most entries that can be missing in the window: see `separable.py` for what that is worth,
     and for which models. `places` say where the values lie, if not all entries of the slice are there.
     """
-    window, start = opened(core, values, mask, config, entry_index)
+    window, start = opened(core, values, mask, settings, entry_index)
     gaps = None if holes is None else separable.holes(window, holes)
 
     def one_sweep(progress: Progress) -> Progress:
-        return swept(config, window, progress) if gaps is None else swept_nearly_full(config, window, progress, gaps)
+        return (
+            swept(settings, window, progress) if gaps is None else swept_nearly_full(settings, window, progress, gaps)
+        )
 
     def one_round(progress: Progress) -> Progress:
         progress = lax.while_loop(sweeping, one_sweep, progress)
         if gaps is not None:
             residual = window.values - predict.low_rank(progress.factors)
             progress = replace(progress, residual=residual, variance=predict.variance(progress.factors))
-        if config.start == "svd":
+        if settings.start == "svd":
             return progress
-        return rank.only_if(due(config, progress), lambda settled: moves(config, window, settled), progress)
+        return rank.only_if(due(settings, progress), lambda settled: moves(settings, window, settled), progress)
 
-    end = lax.while_loop(lambda progress: sweeping(progress) | due(config, progress), one_round, start)
-    end = rank.only_if(crowded(end), lambda settled: thinned(config, window, settled), end)
-    cold = rank.only_if(too_wide(config, window, end), lambda settled: quenched(config, window, settled), end)
-    return closed(config, core, window, cold)
+    end = lax.while_loop(lambda progress: sweeping(progress) | due(settings, progress), one_round, start)
+    end = rank.only_if(crowded(end), lambda settled: thinned(settings, window, settled), end)
+    cold = rank.only_if(too_wide(settings, window, end), lambda settled: quenched(settings, window, settled), end)
+    return closed(settings, core, window, cold)
 
 
 def opened(
-    core: Core, values: Array, mask: Array, config: Config, entry_index: EntryIndex | None = None
+    core: Core, values: Array, mask: Array, settings: Settings, entry_index: EntryIndex | None = None
 ) -> tuple[Window, Progress]:
     """The slice written into the window and met; all is ready for the sweeps."""
-    model = OUTLIER_MODELS[config.outliers]
-    core = leave(config, core)
+    model = OUTLIER_MODELS[settings.outliers]
+    core = leave(settings, core)
     values, seen = usable(values, mask)
     window = write(core.window, values, seen, entry_index)
     level = expected_level(core.level, window)
-    outliers, factors = model.begin(config, core.outliers, core.factors, window, level)
-    if config.start == "svd":
-        factors = svd_start(config, factors, window, model.row_share(window.slice_weights(config.forgetting)))
+    outliers, factors = model.begin(settings, core.outliers, core.factors, window, level)
+    if settings.start == "svd":
+        factors = svd_start(settings, factors, window, model.row_share(window.slice_weights(settings.forgetting)))
     surprised = model.surprised(outliers, window)
-    warm = (window.filled == config.window) & ~surprised & (config.start == "warm")
+    warm = (window.filled == settings.window) & ~surprised & (settings.start == "warm")
     zero = jnp.asarray(0, jnp.int32)
     alone = layout.alone(window, window.newest)
     expected = layout.low_rank(only_row(factors, window.newest), alone.entry_index)[0]
@@ -137,33 +138,33 @@ def opened(
         warm=warm,
         moving=jnp.asarray(True),
         iterations=zero,
-        most=most_sweeps(config, warm, zero),
+        most=most_sweeps(settings, warm, zero),
         rounds=zero,
-        changed=(config.start == "warm") & (~warm | moves_likely(config, outliers, window)),
-        thinning=thinning_due(config, window) & (level is None),
+        changed=(settings.start == "warm") & (~warm | moves_likely(settings, outliers, window)),
+        thinning=thinning_due(settings, window) & (level is None),
         failed=zero,
     )
     return window, start
 
 
-def moves_likely(config: Config, outliers: Contaminated | GaussianGamma, window: Window) -> Array:
+def moves_likely(settings: Settings, outliers: Contaminated | GaussianGamma, window: Window) -> Array:
     """Whether it is time to look for deaths and births, or the newest slice asks for it."""
     if isinstance(outliers, GaussianGamma):
         return jnp.asarray(False)
     slot, noise = window.newest, contaminated.typical_noise(outliers)
-    usual = contaminated.usual_noise(outliers, window.slice_weights(config.forgetting))
+    usual = contaminated.usual_noise(outliers, window.slice_weights(settings.forgetting))
     return (slot % MOVES_EVERY == 0) | (outliers.slice_scale[slot] * noise > MISFIT * usual)
 
 
-def thinning_due(config: Config, window: Window) -> Array:
+def thinning_due(settings: Settings, window: Window) -> Array:
     """Whether it is time to look for entangled components: often as long as the window fills, then once per turn."""
-    growing = (window.filled < config.window) & (window.newest % MOVES_EVERY == MOVES_EVERY - 1)
-    return (config.start == "warm") & (growing | (window.newest == 0))
+    growing = (window.filled < settings.window) & (window.newest % MOVES_EVERY == MOVES_EVERY - 1)
+    return (settings.start == "warm") & (growing | (window.newest == 0))
 
 
-def most_sweeps(config: Config, warm: Array, iterations: Array) -> Array:
+def most_sweeps(settings: Settings, warm: Array, iterations: Array) -> Array:
     """How many sweeps there will have been at the end of a round that begins now, at most."""
-    most = jnp.asarray(config.max_iterations, jnp.int32)
+    most = jnp.asarray(settings.max_iterations, jnp.int32)
     return jnp.where(warm, jnp.minimum(iterations + PATIENCE, most), most)
 
 
@@ -172,11 +173,11 @@ def sweeping(progress: Progress) -> Array:
     return progress.moving & (progress.iterations < progress.most)
 
 
-def due(config: Config, progress: Progress) -> Array:
+def due(settings: Settings, progress: Progress) -> Array:
     """Whether the next thing to do is to let components die and be born."""
     settled = progress.changed & ~sweeping(progress) & (progress.warm | ~progress.moving)
     # Not at the very end: a newcomer must have been swept at least once.
-    return settled & (progress.rounds < MOST_ROUNDS) & (progress.iterations < config.max_iterations)
+    return settled & (progress.rounds < MOST_ROUNDS) & (progress.iterations < settings.max_iterations)
 
 
 def crowded(progress: Progress) -> Array:
@@ -184,7 +185,7 @@ def crowded(progress: Progress) -> Array:
     return progress.thinning & (rank.entanglement(progress.factors).max() > rank.ENTANGLED)
 
 
-def thinned(config: Config, window: Window, progress: Progress) -> Progress:
+def thinned(settings: Settings, window: Window, progress: Progress) -> Progress:
     """That try: without the one that is most like the others, again as long as the bound gains once these have had time
     to take its place. Not beside a level, which would take part of that place and is not in the bound."""
     if isinstance(progress.outliers, GaussianGamma) or progress.level is not None:
@@ -194,47 +195,47 @@ def thinned(config: Config, window: Window, progress: Progress) -> Progress:
         likeness = rank.entanglement(before.factors)
         less = rank.without(before.factors, jnp.argmax(likeness))
         start = replace(before, factors=less, most=before.iterations + THINNING_SWEEPS)
-        after = lax.while_loop(lambda now: now.iterations < now.most, lambda now: swept(config, window, now), start)
-        gains = (likeness.max() > rank.ENTANGLED) & (bound(config, window, after) > bound(config, window, before))
+        after = lax.while_loop(lambda now: now.iterations < now.most, lambda now: swept(settings, window, now), start)
+        gains = (likeness.max() > rank.ENTANGLED) & (bound(settings, window, after) > bound(settings, window, before))
         # As if nothing had been tried: these sweeps are not the slice's own.
         after = replace(after, moving=before.moving, iterations=before.iterations, most=before.most)
         return rank.choose(gains, after, before), gains
 
-    fewer, _ = repeat(one_less, progress, config.max_rank)
+    fewer, _ = repeat(one_less, progress, settings.max_rank)
     return replace(fewer, thinning=jnp.asarray(False))
 
 
-def too_wide(config: Config, window: Window, progress: Progress) -> Array:
+def too_wide(settings: Settings, window: Window, progress: Progress) -> Array:
     """Whether, after the last sweep, less noise and more outliers are worth a try."""
     if isinstance(progress.outliers, GaussianGamma):
         return jnp.asarray(False)
-    return contaminated.too_wide(config, progress.outliers, window, progress.residual, progress.variance)
+    return contaminated.too_wide(settings, progress.outliers, window, progress.residual, progress.variance)
 
 
-def quenched(config: Config, window: Window, progress: Progress) -> Progress:
+def quenched(settings: Settings, window: Window, progress: Progress) -> Progress:
     """That try."""
     if isinstance(progress.outliers, GaussianGamma):
         return progress
-    outliers, slice_weights = progress.outliers, window.slice_weights(config.forgetting)
-    cold = contaminated.colder(config, outliers, window, slice_weights, progress.residual, progress.variance)
+    outliers, slice_weights = progress.outliers, window.slice_weights(settings.forgetting)
+    cold = contaminated.colder(settings, outliers, window, slice_weights, progress.residual, progress.variance)
     return replace(progress, outliers=cold)
 
 
-def closed(config: Config, before: Core, window: Window, end: Progress) -> tuple[Core, Report]:
+def closed(settings: Settings, before: Core, window: Window, end: Progress) -> tuple[Core, Report]:
     """What is done once per slice, after the sweeps: the new state and the report."""
-    model = OUTLIER_MODELS[config.outliers]
-    slice_weights = window.slice_weights(config.forgetting)
-    outliers = model.finish(config, end.outliers, window, slice_weights, end.residual, end.variance)
+    model = OUTLIER_MODELS[settings.outliers]
+    slice_weights = window.slice_weights(settings.forgetting)
+    outliers = model.finish(settings, end.outliers, window, slice_weights, end.residual, end.variance)
     level = judged_level(outliers, end.level, window, end.residual)
     core = Core(window, end.factors, outliers, level)
     newest = end.residual[window.newest], end.variance[window.newest]
-    told = tell(config, core, window.newest, *newest, usual_noise(config, core))
-    unsettled = end.moving & (end.iterations >= config.max_iterations)
+    told = tell(settings, core, window.newest, *newest, usual_noise(settings, core))
+    unsettled = end.moving & (end.iterations >= settings.max_iterations)
     flags = jnp.where(unsettled, Flags.NOT_CONVERGED.value, 0)
     flags |= jnp.where(end.failed > 0, Flags.SINGULAR.value, 0)
     flags |= jnp.where(end.surprised & core.factors.active.any(), Flags.CHANGED.value, 0)
     flags |= jnp.where(end.too_large, Flags.OUT_OF_RANGE.value, 0)
-    elbo = bound(config, window, replace(end, outliers=outliers))
+    elbo = bound(settings, window, replace(end, outliers=outliers))
     report = replace(told, iterations=end.iterations, elbo=elbo, flags=told.flags | flags)
     return left_out(report.flags & Flags.NOT_FINITE.value != 0, core, before), report
 
@@ -261,11 +262,11 @@ def left_out(condition: Array, core: Core, before: Core) -> Core:
     return Core(window, factors, outliers, level)
 
 
-def moves(config: Config, window: Window, progress: Progress) -> Progress:
+def moves(settings: Settings, window: Window, progress: Progress) -> Progress:
     """Deaths and births."""
     assert isinstance(progress.outliers, Contaminated)
     factors, outliers, residual, variance, changed = deaths_and_births(
-        config, window, progress.factors, progress.outliers, progress.residual, progress.variance
+        settings, window, progress.factors, progress.outliers, progress.residual, progress.variance
     )
     return replace(
         progress,
@@ -274,7 +275,7 @@ def moves(config: Config, window: Window, progress: Progress) -> Progress:
         residual=residual,
         variance=variance,
         moving=changed,
-        most=most_sweeps(config, progress.warm, progress.iterations),
+        most=most_sweeps(settings, progress.warm, progress.iterations),
         rounds=progress.rounds + changed,
         changed=changed,
     )
@@ -292,9 +293,9 @@ def judged_level(
     if level is None or isinstance(outliers, GaussianGamma):
         return level
     slot = window.newest
-    trust = mixture.trust(outliers, outliers.probability[slot], outliers.slice_scale[slot])
+    robustness_weight = mixture.robustness_weight(outliers, outliers.probability[slot], outliers.slice_scale[slot])
     noise = mixture.noise_now(outliers)
-    return levels.finish(level, window.mask[slot], trust, residual[slot] + level.mean[slot], noise)
+    return levels.finish(level, window.mask[slot], robustness_weight, residual[slot] + level.mean[slot], noise)
 
 
 def write(window: Window, values: Array, mask: Array, entry_index: EntryIndex | None = None) -> Window:

@@ -64,7 +64,7 @@ class Window:
 
 @register_dataclass
 @dataclass(frozen=True)
-class PastRows:
+class DiscountedRows:
     """What slices that have left the window say about the factors; each counts μ^age at most (see past.py)."""
 
     gram: tuple[Array, ...]
@@ -73,7 +73,7 @@ class PastRows:
     """h⁽ⁿ⁾, each (I_n, R)."""
     centre: tuple[Array, ...]
     """Γ⁻¹h, each (I_n, R): where the past alone would have the rows."""
-    trust: tuple[Array, ...]
+    retention: tuple[Array, ...]
     """δ⁽ⁿ⁾, each (I_n,), in (0, 1]: what the past of a row is still worth, given how far the row has moved."""
     row_count: Array
     """Σ μ^age of the temporal rows gone in which a component lived (R,)."""
@@ -85,7 +85,7 @@ class PastRows:
 
 @register_dataclass
 @dataclass(frozen=True)
-class PastNoise:
+class DiscountedNoise:
     """What slices that have left the window say about noise and outliers; each counts μ^age (see past.py)."""
 
     counts: Array
@@ -119,7 +119,7 @@ class Factors:
     """c (R,): q(λ_r) = Ga(c_r, d_r)."""
     precision_rate: Array
     """d (R,)."""
-    past: PastRows | None = None
+    discounted: DiscountedRows | None = None
     """With `memory="recursive"` only."""
 
     @property
@@ -149,7 +149,7 @@ class Contaminated:
     noise_shape: Array
     """q(τ_i) = Ga(shape_i, rate_i), each (I_1, …, I_N)."""
     noise_rate: Array
-    past: PastNoise | None = None
+    discounted: DiscountedNoise | None = None
     """With `memory="recursive"` only."""
 
 
@@ -172,7 +172,7 @@ class GaussianGamma:
 
 @register_dataclass
 @dataclass(frozen=True)
-class Bank:
+class FilterBank:
     """Filters of the level, one for each pace it might walk at, to find out which fits. Variances over the noise's."""
 
     mean: Array
@@ -201,11 +201,11 @@ class Level:
     next_mean: Array
     """Filtered at the oldest slice: the start once that slice has left."""
     next_variance: Array
-    spread: Array
+    initial_variance: Array
     """v: variance of the level before the first slice."""
-    walk: Array
+    walk_variance: Array
     """q (I_1, …, I_N): variance of a step."""
-    bank: Bank
+    bank: FilterBank
 
 
 @register_dataclass

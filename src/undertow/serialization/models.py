@@ -95,7 +95,9 @@ def load_fleet(
             raise ValueError(f"state version {header['state_version']!r}, not {STATE_VERSION}")
         shape, config = tuple(int(size) for size in header["shape"]), config_of(dict(header["params"]))
         with scope(config):
-            wanted = jax.tree_util.tree_flatten_with_path(jax.eval_shape(lambda: init_core(config, shape)))[0]
+            wanted = jax.tree_util.tree_flatten_with_path(jax.eval_shape(lambda: init_core(config.settings(), shape)))[
+                0
+            ]
         expected = {name_of(place): (leaf.shape, leaf.dtype) for place, leaf in wanted}
         expected |= {"ids": ((), np.int64), "units": ((), np.float64), "steps": ((), np.int64)}
         for name, (inner, dtype) in expected.items():
@@ -137,7 +139,7 @@ def _restored_core(
     config: Config, shape: tuple[int, ...], entries: int | None, arrays: dict[str, Any], prefix: str
 ) -> Core:
     with scope(config):
-        wanted = jax.eval_shape(lambda: init_core(config, shape, entries))
+        wanted = jax.eval_shape(lambda: init_core(config.settings(), shape, entries))
         leaves, tree = jax.tree_util.tree_flatten_with_path(wanted)
         restored = []
         for place, leaf in leaves:
@@ -149,7 +151,14 @@ def _restored_core(
     return core
 
 
-NAMES_IN_FILES = {"active": "alive", "entry_index": "places"}
+NAMES_IN_FILES = {
+    "active": "alive",
+    "entry_index": "places",
+    "discounted": "past",
+    "retention": "trust",
+    "initial_variance": "spread",
+    "walk_variance": "walk",
+}
 """Fields that have another name in files. A field that is renamed in the code gets a line here: files stay readable."""
 
 

@@ -56,7 +56,7 @@ class OneModel(Subject):
         state = self.state
         values, mask = np.zeros(state.shape, state.config.dtype), np.ones(state.shape, dtype=bool)
         with functional.scope(state.config):
-            planned = advance.lower(state.core, values, mask, state.config).compile().memory_analysis()
+            planned = advance.lower(state.core, values, mask, state.config.settings()).compile().memory_analysis()
         if planned is None:  # not every device tells
             return None
         parts = planned.argument_size_in_bytes + planned.output_size_in_bytes + planned.temp_size_in_bytes

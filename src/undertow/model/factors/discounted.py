@@ -24,12 +24,12 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array
 
-from undertow.config import Config
 from undertow.model.factors.rows import all_covariances, all_means, collect, contract, plan, second_moment, solve_rows
 from undertow.model.linalg.symmetric import multiplicity, pack
 from undertow.model.noise import pooled as noise
 from undertow.model.noise.pooled import expected_log, noise_floor
-from undertow.model.types import Contaminated, Factors, PastNoise, PastRows
+from undertow.model.settings import Settings
+from undertow.model.types import Contaminated, DiscountedNoise, DiscountedRows, Factors
 
 RATE_TURNS = 4
 BELIEF = 0.5
@@ -38,29 +38,29 @@ TINY = 1e-9
 """Ridge of the past alone, over the prior's precision: for components that have no past."""
 
 
-def init_rows(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> PastRows | None:
+def init_rows(settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype) -> DiscountedRows | None:
     """Nothing has left yet; None where what leaves is forgotten."""
-    if config.memory == "window":
+    if settings.memory == "window":
         return None
-    size = config.max_rank
+    size = settings.max_rank
     none = jnp.zeros(size, dtype)
-    return PastRows(
+    return DiscountedRows(
         gram=tuple(jnp.zeros((rows, size * (size + 1) // 2), dtype) for rows in shape),
         projection=tuple(jnp.zeros((rows, size), dtype) for rows in shape),
         centre=tuple(jnp.zeros((rows, size), dtype) for rows in shape),
-        trust=tuple(jnp.ones(rows, dtype) for rows in shape),
+        retention=tuple(jnp.ones(rows, dtype) for rows in shape),
         row_count=none,
         row_square=none,
         row_entropy=none,
     )
 
 
-def init_noise(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> PastNoise | None:
+def init_noise(settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype) -> DiscountedNoise | None:
     """Nothing has left yet; None where what leaves is forgotten."""
-    if config.memory == "window":
+    if settings.memory == "window":
         return None
     zeros, zero = jnp.zeros(shape, dtype), jnp.zeros((), dtype)
-    return PastNoise(counts=zeros, sums=zeros, flagged=zero, clean=zero, energy=zero)
+    return DiscountedNoise(counts=zeros, sums=zeros, flagged=zero, clean=zero, energy=zero)
 
 
 def mode_statistics(factors: Factors, weights: Array, targets: Array) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
@@ -80,8 +80,8 @@ def mode_statistics(factors: Factors, weights: Array, targets: Array) -> tuple[t
 
 
 def absorb_rows(
-    past: PastRows, factors: Factors, weights: Array, targets: Array, forgetting: float, share: Array
-) -> PastRows:
+    discounted: DiscountedRows, factors: Factors, weights: Array, targets: Array, forgetting: float, share: Array
+) -> DiscountedRows:
     """The sums after a slice has left: `factors` with its temporal row only, its weights and targets (1, I_1, …, I_N).
 
     `share` is what the slice counts from now on, μ^W; 0 if none has left.
@@ -91,37 +91,37 @@ def absorb_rows(
     lived = factors.active & (spread > 0)
     entropy = jnp.where(lived, 1 + jnp.log(jnp.where(lived, spread, 1)), 0)
 
-    def forget(kept: Array, new: Array, trust: Array | float = 1.0) -> Array:
-        return forgetting * trust * kept + share * new
+    def forget(kept: Array, new: Array, retention: Array | float = 1.0) -> Array:
+        return forgetting * retention * kept + share * new
 
-    trust = [one[:, None] for one in past.trust]
-    gram = tuple(map(forget, past.gram, grams, trust))
-    projection = tuple(map(forget, past.projection, projections, trust))
+    retention = [one[:, None] for one in discounted.retention]
+    gram = tuple(map(forget, discounted.gram, grams, retention))
+    projection = tuple(map(forget, discounted.projection, projections, retention))
     weak = jnp.where(factors.active, TINY * factors.precision, 1)
     centre = []
     for mean, one, other in zip(factors.means, gram, projection, strict=True):
         found, _, solved = solve_rows(one, other, weak, factors.active, jnp.ones(mean.shape[0], mean.dtype))
         centre.append(jnp.where(solved[:, None], found, mean))
     return replace(
-        past,
+        discounted,
         gram=gram,
         projection=projection,
         centre=tuple(centre),
-        row_count=forget(past.row_count, lived.astype(spread.dtype)),
-        row_square=forget(past.row_square, factors.row_means[0] ** 2 + spread),
-        row_entropy=forget(past.row_entropy, entropy),
+        row_count=forget(discounted.row_count, lived.astype(spread.dtype)),
+        row_square=forget(discounted.row_square, factors.row_means[0] ** 2 + spread),
+        row_entropy=forget(discounted.row_entropy, entropy),
     )
 
 
 def absorb_noise(
-    past: PastNoise,
+    discounted: DiscountedNoise,
     mask: Array,
     probability: Array,
     trusted: Array,
     scaled: Array,
     forgetting: float,
     share: Array,
-) -> PastNoise:
+) -> DiscountedNoise:
     """The sums after a slice has left.
 
     All (I_1, …, I_N): its mask, ρ, what is trusted of its squared residuals, in units of the typical noise (`trusted`),
@@ -131,110 +131,110 @@ def absorb_noise(
     def forget(kept: Array, new: Array) -> Array:
         return forgetting * kept + share * new
 
-    return PastNoise(
-        counts=forget(past.counts, mask.astype(trusted.dtype)),
-        sums=forget(past.sums, jnp.where(mask, trusted, 0)),
-        flagged=forget(past.flagged, probability.sum()),
-        clean=forget(past.clean, jnp.where(mask, 1 - probability, 0).sum()),
-        energy=forget(past.energy, (probability * scaled).sum()),
+    return DiscountedNoise(
+        counts=forget(discounted.counts, mask.astype(trusted.dtype)),
+        sums=forget(discounted.sums, jnp.where(mask, trusted, 0)),
+        flagged=forget(discounted.flagged, probability.sum()),
+        clean=forget(discounted.clean, jnp.where(mask, 1 - probability, 0).sum()),
+        energy=forget(discounted.energy, (probability * scaled).sum()),
     )
 
 
-def update_trust(factors: Factors) -> Factors:
+def update_retention(factors: Factors) -> Factors:
     """δ_i = min(1, εR' / E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h)) of every row of the modes; R' components live."""
-    if factors.past is None:
+    if factors.discounted is None:
         return factors
     size = BELIEF * factors.active.sum().astype(factors.precision_rate.dtype)
-    trust = tuple(
+    retention = tuple(
         jnp.where(moved > size, size / jnp.where(moved > size, moved, 1), 1)
-        for moved in distances(factors, factors.past)
+        for moved in distances(factors, factors.discounted)
     )
-    return replace(factors, past=replace(factors.past, trust=trust))
+    return replace(factors, discounted=replace(factors.discounted, retention=retention))
 
 
-def distances(factors: Factors, past: PastRows) -> list[Array]:
+def distances(factors: Factors, discounted: DiscountedRows) -> list[Array]:
     """E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h) by row, for every mode."""
-    twice = multiplicity(factors.active.shape[0]).astype(past.row_count.dtype)
-    rows = zip(past.gram, past.centre, factors.means, factors.covariances, strict=True)
+    twice = multiplicity(factors.active.shape[0]).astype(discounted.row_count.dtype)
+    rows = zip(discounted.gram, discounted.centre, factors.means, factors.covariances, strict=True)
     return [
         (gram * twice * second_moment(mean - centre, covariance)).sum(axis=1) for gram, centre, mean, covariance in rows
     ]
 
 
-def without(past: PastRows | None, keep: Array) -> PastRows | None:
+def without(discounted: DiscountedRows | None, keep: Array) -> DiscountedRows | None:
     """The past of the components that are kept (R,): the place of the others is empty when a newcomer moves in."""
-    if past is None:
+    if discounted is None:
         return None
     both = pack(keep[:, None] & keep[None, :])
     return replace(
-        past,
-        gram=tuple(jnp.where(both, gram, 0) for gram in past.gram),
-        projection=tuple(jnp.where(keep, projection, 0) for projection in past.projection),
-        centre=tuple(jnp.where(keep, centre, 0) for centre in past.centre),
-        row_count=jnp.where(keep, past.row_count, 0),
-        row_square=jnp.where(keep, past.row_square, 0),
-        row_entropy=jnp.where(keep, past.row_entropy, 0),
+        discounted,
+        gram=tuple(jnp.where(both, gram, 0) for gram in discounted.gram),
+        projection=tuple(jnp.where(keep, projection, 0) for projection in discounted.projection),
+        centre=tuple(jnp.where(keep, centre, 0) for centre in discounted.centre),
+        row_count=jnp.where(keep, discounted.row_count, 0),
+        row_square=jnp.where(keep, discounted.row_square, 0),
+        row_entropy=jnp.where(keep, discounted.row_entropy, 0),
     )
 
 
-def elbo(factors: Factors, past: PastRows) -> Array:
+def elbo(factors: Factors, discounted: DiscountedRows) -> Array:
     """Σ ½ (εR' ln δ_i − δ_i E (a − Γ⁻¹h)ᵀ Γ (a − Γ⁻¹h)): what the past says about the rows of all modes."""
     size = BELIEF * factors.active.sum()
-    total = jnp.zeros((), past.row_count.dtype)
-    for trust, moved in zip(past.trust, distances(factors, past), strict=True):
-        total += (size * jnp.log(trust) - trust * moved).sum() / 2
+    total = jnp.zeros((), discounted.row_count.dtype)
+    for retention, moved in zip(discounted.retention, distances(factors, discounted), strict=True):
+        total += (size * jnp.log(retention) - retention * moved).sum() / 2
     return total
 
 
-def change(factors: Factors, smaller: Factors, past: PastRows) -> Array:
+def change(factors: Factors, smaller: Factors, discounted: DiscountedRows) -> Array:
     """Σ δ_i (h_iᵀā_i − ½ tr Γ_i E aaᵀ) of the smaller factors, less that of the others: what the past loses by a death.
 
     The differences are summed, not the sums subtracted: float32 has no digits to spare.
     """
-    twice = multiplicity(factors.active.shape[0]).astype(past.row_count.dtype)
-    total = jnp.zeros((), past.row_count.dtype)
-    for mode, trust in enumerate(past.trust):
+    twice = multiplicity(factors.active.shape[0]).astype(discounted.row_count.dtype)
+    total = jnp.zeros((), discounted.row_count.dtype)
+    for mode, retention in enumerate(discounted.retention):
         then, now = (
             (one.means[mode], second_moment(one.means[mode], one.covariances[mode])) for one in (smaller, factors)
         )
-        told = (past.projection[mode] * (then[0] - now[0])).sum(axis=1)
-        told -= (past.gram[mode] * twice * (then[1] - now[1])).sum(axis=1) / 2
-        total += trust @ told
+        told = (discounted.projection[mode] * (then[0] - now[0])).sum(axis=1)
+        told -= (discounted.gram[mode] * twice * (then[1] - now[1])).sum(axis=1) / 2
+        total += retention @ told
     return total
 
 
-def rows_gone(factors: Factors, past: PastRows) -> Array:
+def rows_gone(factors: Factors, discounted: DiscountedRows) -> Array:
     """What the temporal rows that are gone add to the bound: their prior, and their entropy (by component)."""
     log_precision = expected_log(factors.precision_shape, factors.precision_rate)
-    terms = past.row_count * log_precision - factors.precision * past.row_square + past.row_entropy
+    terms = discounted.row_count * log_precision - factors.precision * discounted.row_square + discounted.row_entropy
     return jnp.where(factors.active, terms, 0).sum() / 2
 
 
-def rate_prior(past: PastNoise | None, prior_a: Array, prior_b: float) -> tuple[Array, Array | float]:
+def rate_prior(discounted: DiscountedNoise | None, prior_a: Array, prior_b: float) -> tuple[Array, Array | float]:
     """Beta(α0 + Σρ, β0 + ΣO(1−ρ)) of the past: the prior of π in the window."""
-    return (prior_a, prior_b) if past is None else (prior_a + past.flagged, prior_b + past.clean)
+    return (prior_a, prior_b) if discounted is None else (prior_a + discounted.flagged, prior_b + discounted.clean)
 
 
-def ratio_loss(state: Contaminated, past: PastNoise) -> Array:
+def ratio_loss(state: Contaminated, discounted: DiscountedNoise) -> Array:
     """−(ln-likelihood of κ) by the outliers of the past: ½(Σρ ln κ + Σρτ̄E r² / κ)."""
-    return (past.flagged * jnp.log(state.ratio) + past.energy / state.ratio) / 2
+    return (discounted.flagged * jnp.log(state.ratio) + discounted.energy / state.ratio) / 2
 
 
 def noise_prior(state: Contaminated) -> tuple[Array, Array]:
     """Shape and rate of τ_i as the window finds it: Ga(α + n_i/2, b (1 + s_i/2α)); Ga(α, b) without a past."""
-    past = state.past
-    if past is None:
+    discounted = state.discounted
+    if discounted is None:
         return state.pool_shape, state.pool_rate
-    return state.pool_shape + past.counts / 2, state.pool_rate * (1 + past.sums / (2 * state.pool_shape))
+    return state.pool_shape + discounted.counts / 2, state.pool_rate * (1 + discounted.sums / (2 * state.pool_shape))
 
 
-def update_noise(state: Contaminated, past: PastNoise, counts: Array, sums: Array) -> Contaminated:
+def update_noise(state: Contaminated, discounted: DiscountedNoise, counts: Array, sums: Array) -> Contaminated:
     """b with τ integrated out, then q(τ_i): as in noise.py, with the prior above for every entry.
 
     b = Σ α_i s'/(2b + s') / Σ n/(2b + s') with α_i = α + n_i/2 of the past, s' = s/(1 + s_i/2α).
     """
     shapes, _ = noise_prior(state)
-    own = sums / (1 + past.sums / (2 * state.pool_shape))
+    own = sums / (1 + discounted.sums / (2 * state.pool_shape))
     least = noise_floor(sums.dtype) * state.pool_shape
     quick = rate = state.pool_rate
     safe = jnp.maximum(shapes.sum() / ((2 * shapes + counts) / (2 * rate + own)).sum(), least)
@@ -252,19 +252,19 @@ def update_noise(state: Contaminated, past: PastNoise, counts: Array, sums: Arra
     return replace(state, noise_shape=shape + counts / 2, noise_rate=prior_rate + sums / 2)
 
 
-def update_pooling(state: Contaminated, past: PastNoise, counts: Array, sums: Array) -> Contaminated:
+def update_pooling(state: Contaminated, discounted: DiscountedNoise, counts: Array, sums: Array) -> Contaminated:
     """(α, b), from the window and the past together, the past as large as the window has made it (see `update_noise`).
 
     Its sums are then put into units of the new typical noise. That ties b down once per slice: where entries differ
     much, Ga(α + n_i/2, b (1 + s_i/2α)) hardly changes if b falls and all s_i grow, and b would wander off.
     """
-    gone = state.pool_rate / state.pool_shape * past.sums
-    shape, rate = noise.better_pool(state.pool_shape, state.pool_rate, counts + past.counts, sums + gone)
+    gone = state.pool_rate / state.pool_shape * discounted.sums
+    shape, rate = noise.better_pool(state.pool_shape, state.pool_rate, counts + discounted.counts, sums + gone)
     return replace(
         state,
         pool_shape=shape,
         pool_rate=rate,
-        noise_shape=shape + (past.counts + counts) / 2,
+        noise_shape=shape + (discounted.counts + counts) / 2,
         noise_rate=rate + (gone + sums) / 2,
-        past=replace(past, sums=gone * shape / rate),
+        discounted=replace(discounted, sums=gone * shape / rate),
     )

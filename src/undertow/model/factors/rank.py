@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model.factors import discounted as past
-from undertow.model.factors import layout
+from undertow.model.factors import discounted, layout
 from undertow.model.factors.rows import all_covariances, all_means, with_axis
 from undertow.model.linalg.symmetric import log_determinant
 from undertow.model.noise.pooled import expected_log, gamma_gap
@@ -46,8 +45,8 @@ def update_precision(factors: Factors, row_share: Array, prior: float) -> Factor
     for share, mean, covariance in rows:
         shape = shape + share.sum() / 2
         rate = rate + share @ (mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)) / 2
-    if factors.past is not None:
-        shape, rate = shape + factors.past.row_count / 2, rate + factors.past.row_square / 2
+    if factors.discounted is not None:
+        shape, rate = shape + factors.discounted.row_count / 2, rate + factors.discounted.row_square / 2
     return replace(factors, precision_shape=jnp.broadcast_to(shape, rate.shape), precision_rate=rate)
 
 
@@ -68,7 +67,7 @@ def elbo(factors: Factors, row_share: Array, prior: float) -> Array:
     per_component = jnp.where(active, log_precision + 1 - factors.precision * squares, 0)
     rows = (share * (per_component.sum(axis=-1) + entropies)).sum() / 2
     total: Array = rows - jnp.where(active, gaps, 0).sum()
-    return total if factors.past is None else total + past.rows_gone(factors, factors.past)
+    return total if factors.discounted is None else total + discounted.rows_gone(factors, factors.discounted)
 
 
 def sizes(factors: Factors) -> Array:
@@ -79,7 +78,7 @@ def sizes(factors: Factors) -> Array:
 def without(factors: Factors, component: Array) -> Factors:
     """The factors with one component dead."""
     keep = jnp.arange(factors.active.shape[0]) != component
-    smaller = replace(factors, active=factors.active & keep, past=past.without(factors.past, keep))
+    smaller = replace(factors, active=factors.active & keep, discounted=discounted.without(factors.discounted, keep))
     for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
         both = keep[:, None] & keep[None, :]
         smaller = with_axis(smaller, axis, jnp.where(keep, mean, 0), jnp.where(both, covariance, 0))
@@ -130,8 +129,8 @@ def death(
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
     change = share * (2 * residual + share) - spread
     gain = own[0] - own[1] - (weights * change).sum() / 2
-    if factors.past is not None:
-        gain += past.change(factors, smaller, factors.past)
+    if factors.discounted is not None:
+        gain += discounted.change(factors, smaller, factors.discounted)
     dies = factors.active.any() & (gain > 0)
 
     def died(carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
@@ -156,7 +155,7 @@ def entanglement(factors: Factors) -> Array:
     return alike
 
 
-def choose(condition: Array, yes: Tree, no: Tree) -> Tree:
+def choose(condition: Array | bool, yes: Tree, no: Tree) -> Tree:
     """`yes` where the condition holds, else `no`."""
     chosen: Tree = jax.tree.map(lambda one, other: jnp.where(condition, one, other), yes, no)
     return chosen
@@ -172,7 +171,7 @@ def only_if(condition: Array, work: Callable[[Tree], Tree], tree: Tree) -> Tree:
     return result
 
 
-def either(condition: Array, yes: Callable[[], Tree], no: Callable[[], Tree]) -> Tree:
+def either(condition: Array | bool, yes: Callable[[], Tree], no: Callable[[], Tree]) -> Tree:
     """What the condition asks for, where both are cheap: on a GPU both are made, for asking the host takes longer."""
     if jax.default_backend() == "cpu":
         made: Tree = lax.cond(condition, yes, no)

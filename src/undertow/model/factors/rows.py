@@ -181,10 +181,10 @@ def update_axes(
         moments = [second_moment(mean, covariance) for mean, covariance in zip(means, covariances, strict=True)]
         gram = collect(gram_part, axes, moments, axis)
         projection = collect(projection_part, axes, means, axis)
-        if factors.past is not None and axis > 0:
-            trust = factors.past.trust[axis - 1][:, None]
-            gram = gram + trust * factors.past.gram[axis - 1]
-            projection = projection + trust * factors.past.projection[axis - 1]
+        if factors.discounted is not None and axis > 0:
+            retention = factors.discounted.retention[axis - 1][:, None]
+            gram = gram + retention * factors.discounted.gram[axis - 1]
+            projection = projection + retention * factors.discounted.projection[axis - 1]
         prior_share = share if axis == 0 else jnp.ones(weights.shape[axis], weights.dtype)
         solution = solve_rows(gram, projection, factors.precision, factors.active, prior_share)
         factors, unsolved = renewed(factors, axis, solution, beyond)

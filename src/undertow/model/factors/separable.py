@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.config import Config
 from undertow.model.factors import predict
 from undertow.model.factors.rows import (
     all_covariances,
@@ -31,6 +30,7 @@ from undertow.model.factors.rows import (
 from undertow.model.linalg.symmetric import multiplicity, outer, pack
 from undertow.model.noise import contaminated, mixture
 from undertow.model.noise import pooled as noise
+from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, Factors, Window, over_slice
 
 
@@ -119,13 +119,13 @@ def _telescoped(first: tuple[Array, Array], others: list[tuple[Array, Array]], c
 
 
 def update(
-    config: Config, state: Contaminated, window: Window, slice_weights: Array, square_sums: Array
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, square_sums: Array
 ) -> Contaminated:
     """`contaminated.update` for a model that takes nothing for an outlier; `square_sums` are Σ E r² (W,)."""
     counts = over_slice(window.mask.astype(square_sums.dtype))
     tau = 1 / contaminated.typical_noise(state)
-    prior_a, prior_b = contaminated.rate_prior(config)
-    ratio = jnp.maximum(state.slice_scale.max(), config.outlier_variance)
+    prior_a, prior_b = contaminated.rate_prior(settings)
+    ratio = jnp.maximum(state.slice_scale.max(), settings.outlier_variance)
     prior = mixture.SLICE_PRIOR
     scale = jnp.minimum((prior + tau * square_sums) / (prior + counts), ratio)
     total = slice_weights @ (square_sums / scale)

@@ -8,16 +8,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.config import Config
 from undertow.model.factors.rows import with_axis
+from undertow.model.settings import Settings
 from undertow.model.types import Factors, Window
 
 
-def svd_start(config: Config, factors: Factors, window: Window, row_share: Array) -> Factors:
+def svd_start(settings: Settings, factors: Factors, window: Window, row_share: Array) -> Factors:
     """All components alive, λ̄ = 1. Where an axis is shorter than `max_rank` the remaining columns are N(0, 1)."""
-    size = config.max_rank
+    size = settings.max_rank
     dtype = window.values.dtype
-    keys = jax.random.split(jax.random.PRNGKey(config.seed), window.values.ndim)
+    keys = jax.random.split(jax.random.PRNGKey(settings.seed), window.values.ndim)
     ones = jnp.ones(size, dtype)
     factors = replace(factors, active=jnp.ones(size, bool), precision_shape=ones, precision_rate=ones)
     for axis, key in enumerate(keys):

@@ -20,9 +20,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.scipy.special import digamma, gammaln, xlogy
 
-from undertow.config import Config
-from undertow.model.factors import discounted as past
-from undertow.model.factors import layout
+from undertow.model.factors import discounted, layout
 from undertow.model.factors.rank import choose, either
 from undertow.model.factors.rows import with_row
 from undertow.model.level import mean_of, variance_of
@@ -34,11 +32,12 @@ from undertow.model.noise.mixture import (
     median,
     outlier_probability,
     precision,
+    robustness_weight,
     sample,
     slice_scales,
-    trust,
 )
 from undertow.model.noise.robust_start import fit_row
+from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, Factors, Level, Window, along_time, over_slice, over_time
 
 SURPRISE = 9.0
@@ -50,43 +49,43 @@ TOO_WIDE = 0.5
 QUENCH_TURNS = 4
 
 
-def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None = None) -> Contaminated:
+def init(settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None = None) -> Contaminated:
     """Before any data: noise as large as the data (whose unit makes the median |y| one).
 
     A sparse window has so many `entries` a slice, and one noise for all of them.
     """
     kept, shape = (shape, shape) if entries is None else ((entries,), ())
     pool_shape = jnp.asarray(noise.POOL_LARGEST, dtype)
-    prior_a, prior_b = rate_prior(config)
+    prior_a, prior_b = rate_prior(settings)
     return Contaminated(
-        probability=jnp.zeros((config.window, *kept), dtype),
+        probability=jnp.zeros((settings.window, *kept), dtype),
         rate_a=jnp.asarray(prior_a, dtype),
         rate_b=jnp.asarray(prior_b, dtype),
-        ratio=jnp.asarray(config.outlier_variance, dtype),
-        slice_scale=jnp.ones(config.window, dtype),
+        ratio=jnp.asarray(settings.outlier_variance, dtype),
+        slice_scale=jnp.ones(settings.window, dtype),
         pool_shape=pool_shape,
         pool_rate=2 * pool_shape,
         noise_shape=jnp.full(shape, pool_shape),
         noise_rate=jnp.full(shape, 2 * pool_shape),
-        past=past.init_noise(config, shape, dtype),
+        discounted=discounted.init_noise(settings, shape, dtype),
     )
 
 
-def rate_prior(config: Config) -> tuple[Array, float]:
+def rate_prior(settings: Settings) -> tuple[Array, float]:
     """Parameters of the prior Beta(α0, β0) of π. Where the model is not to be robust, nothing is an outlier."""
-    flagged = jnp.where(config.robust, config.outlier_rate * config.outlier_rate_strength, NEVER)
-    return flagged, (1 - config.outlier_rate) * config.outlier_rate_strength
+    flagged = jnp.where(settings.robust, settings.outlier_rate * settings.outlier_rate_strength, NEVER)
+    return flagged, (1 - settings.outlier_rate) * settings.outlier_rate_strength
 
 
 def begin(
-    config: Config, state: Contaminated, factors: Factors, window: Window, level: Level | None
+    settings: Settings, state: Contaminated, factors: Factors, window: Window, level: Level | None
 ) -> tuple[Contaminated, Factors]:
     """The start of a step: meet the newest slice; once per turn of the ring, reconsider what has been shut out."""
     state, factors = meet(state, factors, window, level)
-    slice_weights = window.slice_weights(config.forgetting)
+    slice_weights = window.slice_weights(settings.forgetting)
 
     def reconsidered() -> Contaminated:
-        hot = reheated(config, state, factors, window, slice_weights, level)
+        hot = reheated(settings, state, factors, window, slice_weights, level)
         return choose(shut_out(state, window, slice_weights), hot, state)
 
     return lax.cond(window.newest == 0, reconsidered, lambda: state), factors
@@ -111,7 +110,7 @@ def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array
 
 
 def reheated(
-    config: Config, state: Contaminated, factors: Factors, window: Window, slice_weights: Array, level: Level | None
+    settings: Settings, state: Contaminated, factors: Factors, window: Window, slice_weights: Array, level: Level | None
 ) -> Contaminated:
     """Noise as large as all residuals, flagged ones included, and outliers judged by that: the sweeps cool it down."""
     square = (window.values - mean_of(level) - layout.low_rank(factors, window.entry_index)) ** 2
@@ -120,7 +119,7 @@ def reheated(
     factor = jnp.maximum(slice_weights @ per_slice / jnp.maximum(slice_weights @ count, 1), 1)
     state = replace(
         state,
-        ratio=jnp.full_like(state.ratio, config.outlier_variance),
+        ratio=jnp.full_like(state.ratio, settings.outlier_variance),
         slice_scale=jnp.ones_like(state.slice_scale),
         pool_rate=state.pool_rate * factor,
         noise_rate=state.noise_rate * factor,
@@ -152,7 +151,9 @@ def meet(state: Contaminated, factors: Factors, window: Window, level: Level | N
 def weights_and_targets(state: Contaminated, window: Window, slice_weights: Array) -> tuple[Array, Array]:
     """w and y of the factor updates, each (W, I_1, …, I_N)."""
     scale = along_time(state.slice_scale, window.values)
-    weights = along_time(slice_weights, window.values) * precision(state) * trust(state, state.probability, scale)
+    weights = (
+        along_time(slice_weights, window.values) * precision(state) * robustness_weight(state, state.probability, scale)
+    )
     return jnp.where(window.mask, weights, 0), window.values
 
 
@@ -160,7 +161,9 @@ def birth_weights(state: Contaminated, window: Window, slice_weights: Array) -> 
     """Weights for the fit of a newcomer: as above, with √φ for φ. A slice that does not fit the factors may be the one
     that shows what is missing, so it must be heard; √φ makes its gradient as large as any other slice's, not larger."""
     scale = along_time(jnp.sqrt(state.slice_scale), window.values)
-    weights = along_time(slice_weights, window.values) * precision(state) * trust(state, state.probability, scale)
+    weights = (
+        along_time(slice_weights, window.values) * precision(state) * robustness_weight(state, state.probability, scale)
+    )
     return jnp.where(window.mask, weights, 0)
 
 
@@ -170,38 +173,38 @@ def row_share(slice_weights: Array) -> Array:
 
 
 def update(
-    config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Contaminated:
     """All coordinate steps of this model in turn."""
     square = residual**2 + variance
     state = update_probability(state, window, square)
-    state = update_rate(config, state, window, slice_weights)
-    state = update_ratio(config, state, window, slice_weights, square)
+    state = update_rate(settings, state, window, slice_weights)
+    state = update_ratio(settings, state, window, slice_weights, square)
     state = update_slice_scale(state, window, square)
-    return update_noise(config, state, window, slice_weights, square)
+    return update_noise(settings, state, window, slice_weights, square)
 
 
 def finish(
-    config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Contaminated:
     """Once per slice, at the end: how strongly noise is pooled."""
     better: Contaminated = lax.cond(
-        config.noise_by_entry,
+        settings.noise_by_entry,
         lambda: update_pooling(state, window, slice_weights, residual**2 + variance),
         lambda: state,
     )
     return better
 
 
-def too_wide(config: Config, state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
+def too_wide(settings: Settings, state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
     """Whether the noise is too wide for more than half of the residuals. Counted: a median would have to be sorted."""
     scaled = sample(_scaled_squares(state, window, residual, variance), window.entry_index)
     small = (scaled < TOO_WIDE * CHI_SQUARE_MEDIAN).sum()
-    return config.robust & (2 * small > (~jnp.isnan(scaled)).sum())
+    return settings.robust & (2 * small > (~jnp.isnan(scaled)).sum())
 
 
 def colder(
-    config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Contaminated:
     """Noise as small as its median says, and what sticks out then as outliers, if the evidence gains by it.
 
@@ -219,11 +222,11 @@ def colder(
     )
     cold = update_probability(cold, window, square)
     cold = lax.fori_loop(
-        0, QUENCH_TURNS, lambda _, cold: update(config, cold, window, slice_weights, nothing, square), cold
+        0, QUENCH_TURNS, lambda _, cold: update(settings, cold, window, slice_weights, nothing, square), cold
     )
 
     def bound(candidate: Contaminated) -> Array:
-        return elbo(config, candidate, window, slice_weights, nothing, square)
+        return elbo(settings, candidate, window, slice_weights, nothing, square)
 
     better: Contaminated = choose((factor > 0) & (bound(cold) > bound(state)), cold, state)
     return better
@@ -241,24 +244,24 @@ def update_probability(state: Contaminated, window: Window, square: Array) -> Co
     return replace(state, probability=outlier_probability(state, window.mask, square, scale))
 
 
-def update_rate(config: Config, state: Contaminated, window: Window, slice_weights: Array) -> Contaminated:
+def update_rate(settings: Settings, state: Contaminated, window: Window, slice_weights: Array) -> Contaminated:
     """q(π) = Beta(α0 + Σωρ, β0 + ΣωO(1−ρ))."""
-    prior_a, prior_b = past.rate_prior(state.past, *rate_prior(config))
+    prior_a, prior_b = discounted.rate_prior(state.discounted, *rate_prior(settings))
     flagged = slice_weights @ over_slice(state.probability)
     observed = slice_weights @ over_slice(window.mask.astype(flagged.dtype))
     return replace(state, rate_a=prior_a + flagged, rate_b=prior_b + jnp.maximum(observed - flagged, 0))
 
 
 def update_ratio(
-    config: Config, state: Contaminated, window: Window, slice_weights: Array, square: Array
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, square: Array
 ) -> Contaminated:
     """κ = max(κ_min, φ, Σ ω ρ τ̄ E r² / Σ ω ρ): the clip is the constrained maximiser, so the bound cannot fall."""
     flagged = slice_weights @ over_slice(state.probability)
     energy = slice_weights @ over_slice(state.probability * energies(state, window.mask, square))
-    if state.past is not None:
-        flagged, energy = flagged + state.past.flagged, energy + state.past.energy
+    if state.discounted is not None:
+        flagged, energy = flagged + state.discounted.flagged, energy + state.discounted.energy
     ratio = jnp.where(flagged > 0, energy / jnp.where(flagged > 0, flagged, 1), 0)
-    least = jnp.maximum(state.slice_scale.max(), config.outlier_variance)
+    least = jnp.maximum(state.slice_scale.max(), settings.outlier_variance)
     return replace(state, ratio=jnp.maximum(ratio, least))
 
 
@@ -272,7 +275,7 @@ def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, 
     energy = energies(state, window.mask, square)
 
     def slice_of(seen: Array, energy: Array, probability: Array, weight: Array, scale: Array) -> tuple[Array, Array]:
-        return jnp.where(seen, weight, 0), weight * trust(state, probability, scale) * energy
+        return jnp.where(seen, weight, 0), weight * robustness_weight(state, probability, scale) * energy
 
     counts, sums = over_time(slice_of, window.mask, energy, state.probability, slice_weights, state.slice_scale)
     sums = sums / precision(state)
@@ -280,12 +283,12 @@ def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, 
 
 
 def update_noise(
-    config: Config, state: Contaminated, window: Window, slice_weights: Array, square: Array
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, square: Array
 ) -> Contaminated:
     """b with τ integrated out, then q(τ_i) = Ga(α + n_i/2, b + s_i/2). One noise for all: α → ∞, b/α = Σs/Σn."""
     counts, sums = noise_statistics(state, window, slice_weights, square)
-    if state.past is not None:
-        return past.update_noise(state, state.past, counts, sums)
+    if state.discounted is not None:
+        return discounted.update_noise(state, state.discounted, counts, sums)
     alpha, floor = state.pool_shape, noise.noise_floor(square.dtype)
 
     def by_entry() -> tuple[Array, Array, Array]:
@@ -296,7 +299,7 @@ def update_noise(
         rate = alpha * noise.shared_variance(state.pool_rate / alpha, counts.sum(), sums.sum(), floor)
         return rate, jnp.full_like(counts, alpha), jnp.full_like(sums, rate)
 
-    rate, shapes, rates = either(config.noise_by_entry, by_entry, for_all)
+    rate, shapes, rates = either(settings.noise_by_entry, by_entry, for_all)
     return replace(state, pool_rate=rate, noise_shape=shapes, noise_rate=rates)
 
 
@@ -304,14 +307,14 @@ def update_pooling(state: Contaminated, window: Window, slice_weights: Array, sq
     """α: the best of α, 1.5α and α/1.5 by the evidence with τ integrated out. It moves slowly: a stream that starts
     unexplained must not have its structure taken for uneven noise."""
     counts, sums = noise_statistics(state, window, slice_weights, square)
-    if state.past is not None:
-        return past.update_pooling(state, state.past, counts, sums)
+    if state.discounted is not None:
+        return discounted.update_pooling(state, state.discounted, counts, sums)
     shape, rate = noise.better_pool(state.pool_shape, state.pool_rate, counts, sums)
     return replace(state, pool_shape=shape, pool_rate=rate, noise_shape=shape + counts / 2, noise_rate=rate + sums / 2)
 
 
 def elbo(
-    config: Config, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Array:
     """Likelihood, outlier indicators, π and noise: every term of the bound that this model owns."""
     square = residual**2 + variance
@@ -324,17 +327,17 @@ def elbo(
         - jnp.log(2 * jnp.pi)
         - (1 - rho) * jnp.log(scale)
         - rho * jnp.log(state.ratio)
-        - precision(state) * trust(state, rho, scale) * square
+        - precision(state) * robustness_weight(state, rho, scale) * square
     ) / 2
     indicator = rho * log_rate + (1 - rho) * log_other - xlogy(rho, rho) - xlogy(1 - rho, 1 - rho)
     terms = slice_weights @ over_slice(jnp.where(window.mask, likelihood + indicator, 0))
     terms -= slice_weights @ (jnp.log(state.slice_scale) + 1 / state.slice_scale) * SLICE_PRIOR / 2
-    if state.past is not None:
-        terms -= past.ratio_loss(state, state.past)
-    prior_a, prior_b = past.rate_prior(state.past, *rate_prior(config))
+    if state.discounted is not None:
+        terms -= discounted.ratio_loss(state, state.discounted)
+    prior_a, prior_b = discounted.rate_prior(state.discounted, *rate_prior(settings))
     rate_term = log_beta(state.rate_a, state.rate_b) - log_beta(prior_a, prior_b)
     rate_term += (prior_a - state.rate_a) * log_rate + (prior_b - state.rate_b) * log_other
-    return terms + rate_term - noise.gamma_gap(shape, rate, *past.noise_prior(state)).sum()
+    return terms + rate_term - noise.gamma_gap(shape, rate, *discounted.noise_prior(state)).sum()
 
 
 def log_beta(a: Array | float, b: Array | float) -> Array:

@@ -15,10 +15,10 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.config import Config
 from undertow.model.factors import predict
 from undertow.model.factors.rows import plan, single_row, update_axes, with_row
 from undertow.model.noise import pooled as noise
+from undertow.model.settings import Settings
 from undertow.model.types import Factors, GaussianGamma, Level, Window, along_time, over_slice
 
 PRIOR = 1e-6
@@ -26,11 +26,11 @@ PRIOR = 1e-6
 ROW_TURNS = 20
 
 
-def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> GaussianGamma:
+def init(settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype) -> GaussianGamma:
     """τ̄ = γ̄ = 1, S = 0 (the paper draws S ~ N(0, 1); the first update forgets it, and chance has no place here)."""
     one = jnp.ones((), dtype)
     return GaussianGamma(
-        sparse=jnp.zeros((config.window, *shape), dtype),
+        sparse=jnp.zeros((settings.window, *shape), dtype),
         sparse_variance=jnp.ones(shape, dtype),
         gamma_shape=one,
         gamma_rate=jnp.ones(shape, dtype),
@@ -40,10 +40,10 @@ def init(config: Config, shape: tuple[int, ...], dtype: jnp.dtype) -> GaussianGa
 
 
 def begin(
-    config: Config, state: GaussianGamma, factors: Factors, window: Window, level: Level | None
+    settings: Settings, state: GaussianGamma, factors: Factors, window: Window, level: Level | None
 ) -> tuple[GaussianGamma, Factors]:
     """Meet the newest slice: what was found so far is frozen, S, γ and τ of the newest start as in the paper."""
-    fresh = init(config, state.gamma_rate.shape, state.sparse.dtype)
+    fresh = init(settings, state.gamma_rate.shape, state.sparse.dtype)
     return replace(fresh, sparse=state.sparse.at[window.newest].set(0)), factors
 
 
@@ -93,19 +93,19 @@ def row_share(slice_weights: Array) -> Array:
 
 
 def update(
-    config: Config, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
+    settings: Settings, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> GaussianGamma:
     """S, γ and τ in turn (paper: eqs. update S, update gamma, update tau)."""
     state = update_sparse(state, window, residual)
     state = update_gamma(state, window)
-    return update_noise(config, state, window, slice_weights, residual, variance)
+    return update_noise(settings, state, window, slice_weights, residual, variance)
 
 
 def finish(
-    config: Config, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
+    settings: Settings, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> GaussianGamma:
     """Nothing is left for the end of a slice."""
-    del config, window, slice_weights, residual, variance
+    del settings, window, slice_weights, residual, variance
     return state
 
 
@@ -131,12 +131,12 @@ def squares(state: GaussianGamma, window: Window, residual: Array, variance: Arr
 
 
 def update_noise(
-    config: Config, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
+    settings: Settings, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> GaussianGamma:
     """q(τ) = Ga(a0 + ½ Σ|Ω_t|, b0 + ½ Σ ω_t E‖·‖²): over the window (exact) or the newest slice (as published)."""
     sums = over_slice(squares(state, window, residual, variance))
     counts = over_slice(window.mask.astype(sums.dtype))
-    if config.tau == "slice":
+    if settings.tau == "slice":
         count, total = counts[window.newest], sums[window.newest]
     else:
         count, total = (slice_weights > 0).astype(sums.dtype) @ counts, slice_weights @ sums
@@ -144,10 +144,10 @@ def update_noise(
 
 
 def elbo(
-    config: Config, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
+    settings: Settings, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Array:
     """Likelihood, S, γ and τ: every term of the bound that this model owns."""
-    del config
+    del settings
     sums = over_slice(squares(state, window, residual, variance))
     counts = over_slice(window.mask.astype(sums.dtype))
     tau = state.noise_shape / state.noise_rate

@@ -31,7 +31,7 @@ def noise_now(state: Contaminated) -> Array:
     return state.noise_rate / state.noise_shape
 
 
-def trust(state: Contaminated, probability: Array, scale: Array) -> Array:
+def robustness_weight(state: Contaminated, probability: Array, scale: Array) -> Array:
     """(1−ρ)/φ + ρ/κ: how much of an entry's precision is left."""
     return (1 - probability) / scale + probability / state.ratio
 

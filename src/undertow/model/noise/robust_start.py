@@ -17,9 +17,9 @@ from undertow.model.noise.mixture import (
     median_scale,
     outlier_probability,
     precision,
+    robustness_weight,
     slice_scales,
     slice_worth,
-    trust,
 )
 from undertow.model.types import Contaminated, EntryIndex, Factors, Window
 
@@ -79,7 +79,7 @@ def fit_row(state: Contaminated, factors: Factors, window: Window, spread: Array
 
     def turn(fit: Fit) -> Fit:
         now = replace(state, ratio=fit.ratio)
-        row, square = regressed(fit.row, trust(now, fit.probability, fit.scale))
+        row, square = regressed(fit.row, robustness_weight(now, fit.probability, fit.scale))
         scale = slice_scales(now, mask, fit.probability, square)
         probability = outlier_probability(now, mask, square, scale)
         scale = slice_scales(now, mask, probability, square)

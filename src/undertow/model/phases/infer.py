@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.tree_util import register_dataclass, register_pytree_node
+from jax.tree_util import register_dataclass
 
-from undertow.config import Config
 from undertow.model import level as levels
 from undertow.model.factors import layout, rank
 from undertow.model.factors.rows import single_row
 from undertow.model.flags import Flags
 from undertow.model.noise import contaminated, gaussian_gamma
 from undertow.model.noise.pooled import noise_floor
+from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, Core, EntryIndex, Factors, Window
-
-register_pytree_node(Config, Config.split, Config.join)
 
 OUTLIER_MODELS = {"contaminated": contaminated, "gaussian_gamma": gaussian_gamma}
 LARGEST = 1e9
@@ -53,19 +51,21 @@ def usable(values: Array, mask: Array) -> tuple[Array, Array]:
 
 
 @jax.jit
-def smooth(core: Core, lag: Array, config: Config) -> Report:
+def smooth(core: Core, lag: Array, settings: Settings) -> Report:
     """What is known now about the slice `lag` steps before the newest."""
-    slot = jnp.mod(core.window.newest - lag, config.window)
+    slot = jnp.mod(core.window.newest - lag, settings.window)
     row, entry_index = only_row(core.factors, slot), layout.alone(core.window, slot).entry_index
     residual = core.window.values[slot] - levels.mean_of(core.level, slot) - layout.low_rank(row, entry_index)[0]
     variance = layout.variance(row, entry_index)[0] + levels.variance_of(core.level, slot)
-    return tell(config, core, slot, residual, variance, usual_noise(config, core))
+    return tell(settings, core, slot, residual, variance, usual_noise(settings, core))
 
 
 @jax.jit
-def project(core: Core, values: Array, mask: Array, config: Config, entry_index: EntryIndex | None = None) -> Report:
+def project(
+    core: Core, values: Array, mask: Array, settings: Settings, entry_index: EntryIndex | None = None
+) -> Report:
     """The report of a slice met with factors and level held fixed: nothing is learned from it."""
-    model = OUTLIER_MODELS[config.outliers]
+    model = OUTLIER_MODELS[settings.outliers]
     values, mask = usable(values, mask)
     slot = jnp.asarray(0, jnp.int32)
     values, mask, entry_index = jax.tree.map(lambda array: array[None], (values, mask, entry_index))
@@ -74,12 +74,12 @@ def project(core: Core, values: Array, mask: Array, config: Config, entry_index:
     outliers, factors = model.meet(model.one_slice(core.outliers), single_row(core.factors), window, level)
     residual = values[0] - levels.mean_of(level, slot) - layout.low_rank(factors, entry_index)[0]
     variance = layout.variance(factors, entry_index)[0] + levels.variance_of(level, slot)
-    return tell(config, Core(window, factors, outliers, level), slot, residual, variance, usual_noise(config, core))
+    return tell(settings, Core(window, factors, outliers, level), slot, residual, variance, usual_noise(settings, core))
 
 
 @jax.jit
 def cross_predict(
-    core: Core, values: Array, mask: Array, half: Array, config: Config, entry_index: EntryIndex | None = None
+    core: Core, values: Array, mask: Array, half: Array, settings: Settings, entry_index: EntryIndex | None = None
 ) -> tuple[Array, Array]:
     """Every observed entry as the other half of its slice tells it, with factors and level as they were before.
 
@@ -87,7 +87,7 @@ def cross_predict(
     """
 
     def from_one_half(shown: Array) -> tuple[Array, Array]:
-        report = project(core, jnp.where(shown, values, 0), shown, config, entry_index)
+        report = project(core, jnp.where(shown, values, 0), shown, settings, entry_index)
         return report.low_rank, report.low_rank_variance + report.noise_variance
 
     means, variances = lax.map(from_one_half, jnp.stack([mask & half, mask & ~half]))
@@ -95,7 +95,7 @@ def cross_predict(
 
 
 @jax.jit
-def at(core: Core, config: Config, entry_index: EntryIndex) -> Report:
+def at(core: Core, settings: Settings, entry_index: EntryIndex) -> Report:
     """The report of any entries of the newest slice of a sparse window, as if they had not been observed."""
     row = only_row(core.factors, core.window.newest)
     wanted = jax.tree.map(lambda array: array[None], entry_index)
@@ -107,7 +107,7 @@ def at(core: Core, config: Config, entry_index: EntryIndex) -> Report:
     newest = core.outliers.slice_scale[core.window.newest][None]
     outliers = replace(core.outliers, probability=nothing, slice_scale=newest)
     alone = Core(window, row, outliers, None)
-    told = tell(config, alone, slot, -low_rank[0], variance[0], usual_noise(config, core))
+    told = tell(settings, alone, slot, -low_rank[0], variance[0], usual_noise(settings, core))
     return replace(told, flags=told.flags & ~Flags.EMPTY.value)
 
 
@@ -117,27 +117,27 @@ def only_row(factors: Factors, slot: Array) -> Factors:
     return replace(one, row_covariances=factors.row_covariances[slot][None])
 
 
-def usual_noise(config: Config, core: Core) -> Array:
+def usual_noise(settings: Settings, core: Core) -> Array:
     """One number for the noise variance of a stream."""
-    slice_weights = core.window.slice_weights(config.forgetting)
-    noise: Array = OUTLIER_MODELS[config.outliers].usual_noise(core.outliers, slice_weights)
+    slice_weights = core.window.slice_weights(settings.forgetting)
+    noise: Array = OUTLIER_MODELS[settings.outliers].usual_noise(core.outliers, slice_weights)
     return noise
 
 
-def tell(config: Config, core: Core, slot: Array, residual: Array, variance: Array, usual: Array) -> Report:
+def tell(settings: Settings, core: Core, slot: Array, residual: Array, variance: Array, usual: Array) -> Report:
     """The report of one slice of the window, given its residual, Var x and the stream's usual noise variance."""
-    model = OUTLIER_MODELS[config.outliers]
+    model = OUTLIER_MODELS[settings.outliers]
     mask = core.window.mask[slot]
     sparse, probability = model.outliers(core.outliers, core.window, slot, residual)
     noise_variance = model.noise_variance(core.outliers, slot)
     typical = model.typical_noise(core.outliers)
-    living = rank.living(core.factors, config.start).sum(dtype=jnp.int32)
+    living = rank.living(core.factors, settings.start).sum(dtype=jnp.int32)
     low_rank = core.window.values[slot] - residual
     observed = mask.sum()
     many = (probability > 0.5).sum() * 2 > observed
     far = (noise_variance.mean() > 100 * usual) & (observed > 0)
     flags = jnp.where(observed == 0, Flags.EMPTY.value, 0)
-    flags |= jnp.where(living == config.max_rank, Flags.RANK_FULL.value, 0)
+    flags |= jnp.where(living == settings.max_rank, Flags.RANK_FULL.value, 0)
     flags |= jnp.where(living == 0, Flags.RANK_ZERO.value, 0)
     flags |= jnp.where(many | far, Flags.MANY_OUTLIERS.value, 0)
     flags |= jnp.where(typical <= 2 * noise_floor(typical.dtype), Flags.NO_NOISE.value, 0)

@@ -10,10 +10,10 @@ import numpy as np
 from jax import Array, lax
 from jax.tree_util import register_dataclass
 
-from undertow.config import Config
 from undertow.model.factors import rank
 from undertow.model.noise import contaminated
 from undertow.model.phases.birth import Birth, born
+from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, Factors, Window, over_slice
 
 if TYPE_CHECKING:
@@ -41,20 +41,20 @@ class Brood:
 
 
 def deaths_and_births(
-    config: Config, window: Window, factors: Factors, before: Contaminated, residual: Array, variance: Array
+    settings: Settings, window: Window, factors: Factors, before: Contaminated, residual: Array, variance: Array
 ) -> tuple[Factors, Contaminated, Array, Array, Array]:
     """Deaths, then births, each as long as the evidence gains; `residual` and `variance` are those of `Progress`.
 
     Returns all four as they are then, and whether anything has changed.
     """
-    prior = config.precision_prior
-    slice_weights = window.slice_weights(config.forgetting)
+    prior = settings.precision_prior
+    slice_weights = window.slice_weights(settings.forgetting)
     row_share = contaminated.row_share(slice_weights)
     weights, _ = contaminated.weights_and_targets(before, window, slice_weights)
     count = slice_weights @ over_slice(window.mask.astype(weights.dtype))
 
     def bound(outliers: Contaminated, residual: Array, variance: Array) -> Array:
-        return contaminated.elbo(config, outliers, window, slice_weights, residual, variance)
+        return contaminated.elbo(settings, outliers, window, slice_weights, residual, variance)
 
     def one_death(carry: tuple[Factors, Array, Array]) -> tuple[tuple[Factors, Array, Array], Array]:
         factors, residual, variance, dies = rank.death(*carry, weights, row_share, prior, window.entry_index)
@@ -81,7 +81,7 @@ def deaths_and_births(
             carry, _ = state
             residual, variance = left(carry)
             nothing, square = jnp.zeros((), residual.dtype), residual**2 + variance  # all that is asked of them
-            outliers = contaminated.update(config, carry.outliers, window, slice_weights, nothing, square)
+            outliers = contaminated.update(settings, carry.outliers, window, slice_weights, nothing, square)
             elbo = bound(outliers, nothing, square)
             margin = 10 * float(np.finfo(elbo.dtype).eps) * jnp.abs(elbo)  # what single precision cannot tell
             gains = elbo + newcomer.elbo > carry.elbo + margin
@@ -94,13 +94,13 @@ def deaths_and_births(
         return rank.only_if(promising, judged, (carry, jnp.asarray(False)))
 
     carry = (factors, residual, variance)
-    (factors, residual, variance), deaths = repeat(one_death, carry, config.max_rank)
-    most = jnp.minimum(MOST_BIRTHS, config.max_rank - factors.active.sum())
+    (factors, residual, variance), deaths = repeat(one_death, carry, settings.max_rank)
+    most = jnp.minimum(MOST_BIRTHS, settings.max_rank - factors.active.sum())
 
     def with_births(state: tuple[Brood, Array]) -> tuple[Brood, Array]:
         # Updated first, so that what the outlier model gains by itself is not put down to the newcomer.
         brood, _ = state
-        outliers = contaminated.update(config, brood.outliers, window, slice_weights, brood.residual, brood.variance)
+        outliers = contaminated.update(settings, brood.outliers, window, slice_weights, brood.residual, brood.variance)
         elbo = bound(outliers, brood.residual, brood.variance)
         return repeat(one_birth, replace(brood, outliers=outliers, elbo=elbo), most)
 

@@ -9,13 +9,12 @@ import numpy as np
 from jax import Array
 from jax.tree_util import register_dataclass
 
-from undertow.config import Config
 from undertow.model import level as levels
-from undertow.model.factors import discounted as past
-from undertow.model.factors import layout, predict, rank, separable
+from undertow.model.factors import discounted, layout, predict, rank, separable
 from undertow.model.noise import contaminated
 from undertow.model.noise.pooled import noise_floor
 from undertow.model.phases.infer import OUTLIER_MODELS, only_row
+from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, Factors, GaussianGamma, Level, Window
 
 COOLING = 0.05
@@ -61,42 +60,42 @@ class Progress:
     """Rows that could not be solved."""
 
 
-def swept(config: Config, window: Window, progress: Progress) -> Progress:
+def swept(settings: Settings, window: Window, progress: Progress) -> Progress:
     """One sweep over all unknowns."""
-    model = OUTLIER_MODELS[config.outliers]
-    slice_weights = window.slice_weights(config.forgetting)
+    model = OUTLIER_MODELS[settings.outliers]
+    slice_weights = window.slice_weights(settings.forgetting)
     row_share = model.row_share(slice_weights)
     weights, targets = model.weights_and_targets(progress.outliers, window, slice_weights)
     targets = targets - levels.mean_of(progress.level)
-    further = beyond(config, progress)
+    further = beyond(settings, progress)
     factors, failed = layout.sweep(progress.factors, weights, targets, row_share, window.entry_index, further)
-    factors = past.update_trust(rank.update_precision(factors, row_share, config.precision_prior))
+    factors = discounted.update_retention(rank.update_precision(factors, row_share, settings.precision_prior))
     residual = window.values - layout.low_rank(factors, window.entry_index)
     variance = layout.variance(factors, window.entry_index)
     level = smoothed_level(progress.outliers, progress.level, window, residual)
     residual, variance = residual - levels.mean_of(level), variance + levels.variance_of(level)
-    outliers = model.update(config, progress.outliers, window, slice_weights, residual, variance)
+    outliers = model.update(settings, progress.outliers, window, slice_weights, residual, variance)
     newest = layout.portrait(factors, window, window.values[window.newest] - residual[window.newest])
     progress = replace(progress, level=level, residual=residual, variance=variance)
-    return settled(config, progress, factors, outliers, newest, failed)
+    return settled(settings, progress, factors, outliers, newest, failed)
 
 
-def swept_nearly_full(config: Config, window: Window, progress: Progress, gaps: separable.Holes) -> Progress:
+def swept_nearly_full(settings: Settings, window: Window, progress: Progress, gaps: separable.Holes) -> Progress:
     """The same sweep by sums that fall apart; residuals and variances of entries are left for the end."""
     before = progress.outliers
     assert isinstance(before, Contaminated)
-    slice_weights = window.slice_weights(config.forgetting)
+    slice_weights = window.slice_weights(settings.forgetting)
     weights = separable.weights(before, window, slice_weights)
-    further = beyond(config, progress)
+    further = beyond(settings, progress)
     factors, failed = separable.sweep(progress.factors, window.values, weights, slice_weights, gaps, further)
-    factors = rank.update_precision(factors, slice_weights, config.precision_prior)
-    outliers = separable.update(config, before, window, slice_weights, separable.squares(factors, window, gaps))
+    factors = rank.update_precision(factors, slice_weights, settings.precision_prior)
+    outliers = separable.update(settings, before, window, slice_weights, separable.squares(factors, window, gaps))
     newest = predict.low_rank(only_row(factors, window.newest))[0]
-    return settled(config, progress, factors, outliers, newest, failed)
+    return settled(settings, progress, factors, outliers, newest, failed)
 
 
 def settled(
-    config: Config,
+    settings: Settings,
     progress: Progress,
     factors: Factors,
     outliers: Contaminated | GaussianGamma,
@@ -104,11 +103,11 @@ def settled(
     failed: Array,
 ) -> Progress:
     """What a sweep has found, and whether another is needed."""
-    model = OUTLIER_MODELS[config.outliers]
+    model = OUTLIER_MODELS[settings.outliers]
     # Moves below the rounding of the arithmetic say nothing, however small the noise.
     dtype = progress.residual.dtype
     resolution = 30 * float(np.finfo(dtype).eps) * layout.size_of(newest)
-    least = jnp.maximum(config.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
+    least = jnp.maximum(settings.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
     moving = layout.distance(newest, progress.newest) > least
     # Large noise hides moves: as long as it falls, nothing has settled.
     cooling = model.typical_noise(outliers) < (1 - COOLING) * model.typical_noise(progress.outliers)
@@ -124,9 +123,9 @@ def settled(
     )
 
 
-def beyond(config: Config, progress: Progress) -> Array:
+def beyond(settings: Settings, progress: Progress) -> Array:
     """How far the means of the next sweep go beyond their optimum; the paper's do not."""
-    slow = (progress.iterations >= SLOW) & (config.start == "warm")
+    slow = (progress.iterations >= SLOW) & (settings.start == "warm")
     return jnp.where(slow, BEYOND, 0).astype(progress.residual.dtype)
 
 
@@ -141,10 +140,10 @@ def smoothed_level(
     return levels.update(level, window, weights, targets)
 
 
-def bound(config: Config, window: Window, progress: Progress) -> Array:
+def bound(settings: Settings, window: Window, progress: Progress) -> Array:
     """The evidence bound of all that the sweeps work on."""
-    model, factors = OUTLIER_MODELS[config.outliers], progress.factors
-    slice_weights = window.slice_weights(config.forgetting)
-    whole: Array = rank.elbo(factors, model.row_share(slice_weights), config.precision_prior)
-    whole += model.elbo(config, progress.outliers, window, slice_weights, progress.residual, progress.variance)
-    return whole if factors.past is None else whole + past.elbo(factors, factors.past)
+    model, factors = OUTLIER_MODELS[settings.outliers], progress.factors
+    slice_weights = window.slice_weights(settings.forgetting)
+    whole: Array = rank.elbo(factors, model.row_share(slice_weights), settings.precision_prior)
+    whole += model.elbo(settings, progress.outliers, window, slice_weights, progress.residual, progress.variance)
+    return whole if factors.discounted is None else whole + discounted.elbo(factors, factors.discounted)
