@@ -1,7 +1,11 @@
 """A stream and a model that cost nothing, for tests of what happens around them; no jax is loaded for these."""
 
+import os
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -94,3 +98,11 @@ def load_stub(path):
 def everything_in(folder):
     """All files below a folder with their bytes."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def run_python(program, *arguments):
+    """Run a program that may import this module in a process of its own."""
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -77,8 +77,8 @@ def test_the_same_command_with_resume_goes_on(capsys):
     assert call(*options, "--store", "pieces", "--resume", "--window", "5") == 2
     captured = capsys.readouterr()
     complaints = captured.err.splitlines()
-    assert complaints[0].startswith("undertow: pieces holds results already: go on with --resume")
-    assert "another value of the settings of the model (window)" in complaints[1]
+    assert complaints[0].startswith("undertow: pieces holds results already: continue with --resume")
+    assert "other values of model settings (window)" in complaints[1]
     assert call(*options, "--store", "pieces", "--resume") == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["slices"], summary["new_slices"], summary["complete"]) == (24, 15, True)
@@ -160,7 +160,7 @@ def test_ctrl_c_while_a_pipe_is_silent_ends_with_everything_in_the_store(tmp_pat
     process.send_signal(signal.SIGINT)
     complaint = process.stderr.read().decode()
     assert process.wait() == 130, complaint
-    assert complaint.endswith("undertow: stopped after 3 slices, all of them in s: go on with --resume\n")
+    assert complaint.endswith("undertow: stopped after 3 slices, all of them in s: continue with --resume\n")
     assert "Traceback" not in complaint
     assert xr.open_zarr(tmp_path / "s").sizes["time"] == 3
     process.stdin.close()

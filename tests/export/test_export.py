@@ -13,7 +13,7 @@ from stubs import StubModel, StubStream, load_stub
 from undertow.export import export
 from undertow.export.video import grey_scale, side_by_side
 from undertow.runs import run
-from undertow.runs.store.files import StoreError
+from undertow.runs.errors import StoreError
 from undertow.runs.store.reader import open_store
 
 

@@ -14,7 +14,7 @@ from undertow.report.findings import how_often, top_alerts, worst_slices
 from undertow.report.page import time_labels
 from undertow.report.pictures import limits, picture, plane
 from undertow.runs import run
-from undertow.runs.store.files import StoreError
+from undertow.runs.errors import StoreError
 from undertow.runs.store.reader import open_store
 
 

@@ -1,12 +1,7 @@
 """Resume is tested by killing: SIGKILL at random moments, then the same run again, until the stream has ended."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from stubs import everything_in
+from stubs import everything_in, run_python
 
 # One process forks a run, kills it after a random time and forks it again: starting Python anew takes much longer.
 _STUB_RUNS = """
@@ -59,15 +54,9 @@ def maybe_die(now):
     if now.slices == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
 
-ut.run(StubStream(16, shape=(6, 5), pause=0.005), ut.RobustCP(window=4, max_rank=3), store=Path(sys.argv[1]),
+ut.run(StubStream(16, shape=(6, 5), pause=0.005), ut.RobustCP("fixed", window=4, max_rank=3), store=Path(sys.argv[1]),
        checkpoint_every=3, checkpoint_seconds=0.05, resume=True, progress=maybe_die)
 """
-
-
-def call(program, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +65,7 @@ def call(program, *arguments):
     ids=["checkpoints by slices", "by both", "by seconds"],
 )
 def test_killed_at_random_moments_the_store_is_byte_for_byte_the_same(tmp_path, alerts, every, seconds):
-    done = call(_STUB_RUNS, tmp_path, alerts, every, seconds, 12)
+    done = run_python(_STUB_RUNS, tmp_path, alerts, every, seconds, 12)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout.split()[0]) > 5, "most runs ended before they were killed"
     whole, pieces = everything_in(tmp_path / "whole"), everything_in(tmp_path / "killed")
@@ -85,6 +74,6 @@ def test_killed_at_random_moments_the_store_is_byte_for_byte_the_same(tmp_path, 
 
 
 def test_the_real_model_goes_on_bit_for_bit(tmp_path):
-    assert call(_REAL_RUN, tmp_path / "whole", 0).returncode == 0
-    assert [call(_REAL_RUN, tmp_path / "killed", slices).returncode for slices in (8, 0)] == [-9, 0]
+    assert run_python(_REAL_RUN, tmp_path / "whole", 0).returncode == 0
+    assert [run_python(_REAL_RUN, tmp_path / "killed", slices).returncode for slices in (8, 0)] == [-9, 0]
     assert everything_in(tmp_path / "killed") == everything_in(tmp_path / "whole")

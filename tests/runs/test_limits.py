@@ -1,12 +1,7 @@
 """Long streams in little memory, and a disk that is really full."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import xarray as xr
-from stubs import everything_in
+from stubs import everything_in, run_python
 
 _LONG = """
 import sys
@@ -47,25 +42,24 @@ except RunError as error:
 """
 
 
-def call(program, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+def output_of(program, *arguments):
+    done = run_python(program, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_memory_does_not_grow_with_the_stream(tmp_path):
-    growth = int(call(_LONG, tmp_path / "s"))
+    growth = int(output_of(_LONG, tmp_path / "s"))
     assert growth < 40 * 2**20, "8000 slices of 32 KiB, 250 MiB in all, went by"
 
 
 def test_a_file_that_may_not_grow_ends_the_run_in_one_sentence(tmp_path):
-    said = call(_FULL, tmp_path / "s", "full")
+    said = output_of(_FULL, tmp_path / "s", "full")
     safe = xr.open_zarr(tmp_path / "s").sizes["time"]
     assert said == (
-        f"there is no room left for {tmp_path}/s: {safe} slices are safe in it, "
-        "go on with --resume once there is room\n"
+        f"no space is left for {tmp_path}/s: {safe} slices are safe in it, continue with --resume once there is space\n"
     )
     assert 0 < safe < 400
-    assert call(_FULL, tmp_path / "s", "roomy") == ""
-    assert call(_FULL, tmp_path / "whole", "roomy") == ""
+    assert output_of(_FULL, tmp_path / "s", "roomy") == ""
+    assert output_of(_FULL, tmp_path / "whole", "roomy") == ""
     assert everything_in(tmp_path / "s") == everything_in(tmp_path / "whole")

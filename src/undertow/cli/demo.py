@@ -78,7 +78,7 @@ def follow(stream: SyntheticStream, store: Path, console: Console) -> RunSummary
     source = ut.open_stream(labelled(stream), labels=labels)
     with RunBar(console, len(stream)) as bar:
         keep = "data,low_rank,std,outliers,outlier_probability"
-        return ut.run(source, store=store, overwrite=True, keep=keep, progress=bar.show, say=bar.say)
+        return ut.run(source, store=store, overwrite=True, keep=keep, progress=bar.show, notify=bar.notify)
 
 
 def labelled(stream: SyntheticStream) -> object:

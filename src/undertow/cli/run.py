@@ -7,9 +7,9 @@ import os
 import sys
 import threading
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.console import Console
@@ -19,61 +19,77 @@ from undertow.cli.config_file import Config
 from undertow.cli.grouping import grouped
 from undertow.cli.run_bar import RunBar
 from undertow.cli.source_options import FollowOptions
+from undertow.config import PRESETS, make_config
+from undertow.runs import RunInterrupted, RunSummary
+from undertow.runs import run as run_stream
+from undertow.runs.options import RunOptions
+from undertow.runs.store.alerts import Format
+from undertow.runs.store.layout import DEFAULT_KEEP, SLICE_VARIABLES, Precision
 
 if TYPE_CHECKING:
-    from undertow.runs import RunSummary
+    from undertow.estimator import RobustCP
 
-_MODEL, _RESULTS, _SAFETY = "Model", "Results", "Checkpoints"
+
+def _option(panel: str, help: str, *names: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel)
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What is written, and where."""
+
+    store: Annotated[Path | None, _option("Results", "Folder for the results (default: SOURCE-undertow.zarr).")] = None
+    keep: Annotated[str, _option("Results", f"Of every slice: {', '.join(SLICE_VARIABLES)}; or none.")] = ",".join(
+        DEFAULT_KEEP
+    )
+    precision: Annotated[str, _option("Results", f"Of what is kept: {' or '.join(get_args(Precision))}.")] = "single"
+    alerts: Annotated[str, _option("Results", f"Table of outliers: {', '.join(get_args(Format))} or none.")] = "csv"
+    threshold: Annotated[float, _option("Results", "Outlier probability from which on an entry is an alert.")] = 0.5
+    report: Annotated[bool, _option("Results", "Write the report too.", "--report")] = False
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Settings of the model."""
+
+    preset: Annotated[str, _option("Model", f"One of {', '.join(PRESETS)}.")] = "default"
+    max_rank: Annotated[int | None, _option("Model", "Most components at the same time.")] = None
+    window: Annotated[int | None, _option("Model", "Slices kept and re-examined.")] = None
+    forgetting: Annotated[float | None, _option("Model", "A slice t steps old counts forgetting^t.")] = None
+    set_: Annotated[list[str] | None, _option("Model", "Any other setting: outlier_rate=0.01.", "--set")] = None
+
+    def settings(self) -> dict[str, Any]:
+        """What was set, checked before anything is opened, and without jax."""
+        named = {"max_rank": self.max_rank, "window": self.window, "forgetting": self.forgetting}
+        settings = {**named, **assignments(self.set_ or [])}
+        make_config(self.preset, **settings)
+        return settings
+
+    def model(self) -> RobustCP:
+        """A new model with these settings."""
+        from undertow.estimator import RobustCP  # jax, once it is clear that there is something to do
+
+        return RobustCP(self.preset, **self.settings())
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """When checkpoints are written, and what happens to those that are there."""
+
+    resume: Annotated[bool, _option("Checkpoints", "Continue where an earlier run stopped.", "--resume")] = False
+    overwrite: Annotated[bool, _option("Checkpoints", "Remove earlier results first.", "--overwrite")] = False
+    checkpoint_every: Annotated[int | None, _option("Checkpoints", "Checkpoint every n slices.")] = None
+    checkpoint_seconds: Annotated[float, _option("Checkpoints", "Checkpoint after this many seconds.")] = 30.0
 
 
 @grouped
 def run(
     source: Annotated[str, typer.Argument(help="File, folder, or - for standard input.", show_default=False)],
+    results: ResultOptions,
+    model: ModelOptions,
+    checkpoints: CheckpointOptions,
     reading: FollowOptions,
-    store: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the results (default: SOURCE-undertow.zarr).", rich_help_panel=_RESULTS),
-    ] = None,
-    keep: Annotated[
-        str,
-        typer.Option(
-            help="Of every slice: low_rank, std, outliers, outlier_probability, low_rank_std, data; or none.",
-            rich_help_panel=_RESULTS,
-        ),
-    ] = "low_rank,std,outliers,outlier_probability",
-    precision: Annotated[
-        str, typer.Option(help="Of what is kept: single or double.", rich_help_panel=_RESULTS)
-    ] = "single",
-    alerts: Annotated[
-        str, typer.Option(help="Table of outliers: csv, jsonl, parquet or none.", rich_help_panel=_RESULTS)
-    ] = "csv",
-    threshold: Annotated[
-        float, typer.Option(help="Outlier probability from which on an entry is an alert.", rich_help_panel=_RESULTS)
-    ] = 0.5,
-    report: Annotated[bool, typer.Option("--report", help="Write the report too.", rich_help_panel=_RESULTS)] = False,
-    preset: Annotated[str, typer.Option(help="default or paper.", rich_help_panel=_MODEL)] = "default",
-    max_rank: Annotated[int | None, typer.Option(help="Most components at once.", rich_help_panel=_MODEL)] = None,
-    window: Annotated[int | None, typer.Option(help="Slices kept and re-examined.", rich_help_panel=_MODEL)] = None,
-    forgetting: Annotated[
-        float | None, typer.Option(help="A slice t steps old counts forgetting^t.", rich_help_panel=_MODEL)
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any other setting of the model: outlier_rate=0.01.", rich_help_panel=_MODEL),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where an earlier run stopped.", rich_help_panel=_SAFETY)
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Remove earlier results first.", rich_help_panel=_SAFETY)
-    ] = False,
-    checkpoint_every: Annotated[
-        int | None, typer.Option(help="Checkpoint every so many slices.", rich_help_panel=_SAFETY)
-    ] = None,
-    checkpoint_seconds: Annotated[
-        float, typer.Option(help="Checkpoint when so much time has passed.", rich_help_panel=_SAFETY)
-    ] = 30.0,
-    limit: Annotated[int | None, typer.Option(help="Stop after so many slices.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Stop after n slices.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object about the run.")] = False,
     config: Config = None,
 ) -> None:
@@ -91,56 +107,41 @@ def run(
 
     The store opens with xarray.open_zarr; undertow report, export and inspect read it too.
     """
-    options = reading.given()
-    folder = store or default_store(source)
-    settings = {"max_rank": max_rank, "window": window, "forgetting": forgetting, **assignments(set_ or [])}
-    from undertow import make_config
+    model.settings()
+    options = RunOptions(
+        keep=results.keep,
+        precision=results.precision,  # type: ignore[arg-type] # validated there
+        alerts=None if results.alerts == "none" else results.alerts,  # type: ignore[arg-type]
+        threshold=results.threshold,
+        limit=limit,
+        **asdict(checkpoints),
+    )
+    folder = results.store or default_store(source)
+    summary = _run(source, reading, model, folder, options, quiet=as_json)
+    _show(summary, results.report, as_json)
+    _exit(0, source)
 
-    make_config(preset, **settings)  # refuses before anything is opened, and without jax
-    from undertow.runs import RunInterrupted
-    from undertow.runs import run as run_loop
+
+def _run(
+    source: str, reading: FollowOptions, model: ModelOptions, folder: Path, options: RunOptions, *, quiet: bool
+) -> RunSummary:
     from undertow.sources import open_stream
 
-    with closing(open_stream(source, **options)) as stream:
-        from undertow.estimator import RobustCP  # jax, once it is clear that there is something to do
-
-        console = Console(stderr=True)
+    with closing(open_stream(source, **reading.given())) as stream:
         try:
-            with RunBar(console, stream.length, quiet=as_json) as bar:
-                summary = run_loop(
-                    stream,
-                    RobustCP(preset, **settings),
-                    store=folder,
-                    resume=resume,
-                    overwrite=overwrite,
-                    keep=keep,
-                    precision=precision,  # type: ignore[arg-type] # the loop says what is allowed
-                    alerts=None if alerts == "none" else alerts,  # type: ignore[arg-type]
-                    threshold=threshold,
-                    checkpoint_every=checkpoint_every,
-                    checkpoint_seconds=checkpoint_seconds,
-                    limit=limit,
-                    progress=bar.show,
-                    say=bar.say,
+            with RunBar(Console(stderr=True), stream.length, quiet) as bar:
+                return run_stream(
+                    stream, model.model(), store=folder, progress=bar.show, notify=bar.notify, **vars(options)
                 )
         except KeyboardInterrupt as stopped:
-            at_once = f"stopped at once: go on with --resume from the last checkpoint in {folder}"
-            print(f"undertow: {stopped if isinstance(stopped, RunInterrupted) else at_once}", file=sys.stderr)
-            leave(130, source)
-    page = None
-    if report:
-        from undertow.report import write_report
-
-        page = write_report(folder)
-    if as_json:
-        print(json.dumps(summary_as_json(summary, page)))
-    else:
-        show_summary(summary, page, Console())
-    leave(0, source)
+            immediate = f"stopped immediately: continue with --resume from the last checkpoint in {folder}"
+            print(f"undertow: {stopped if isinstance(stopped, RunInterrupted) else immediate}", file=sys.stderr)
+            _exit(130, source)  # not after the stream is closed: its reader may be stuck in standard input
+            raise
 
 
 def default_store(name: str) -> Path:
-    """Beside nothing else: in the present folder, named after the source."""
+    """In the present folder, named after the source."""
     stem = "stdin" if name == "-" else Path(name).resolve().name.split(".")[0] or "stream"
     return Path(f"{stem}-undertow.zarr")
 
@@ -159,39 +160,38 @@ def assignments(texts: list[str]) -> dict[str, Any]:
     return settings
 
 
-def summary_as_json(summary: RunSummary, page: Path | None) -> dict[str, Any]:
-    """The summary for machines."""
-    content = {**asdict(summary), "store": str(summary.store), "notices": list(summary.notices)}
-    return content if page is None else {**content, "report": str(page)}
+def _show(summary: RunSummary, report: bool, as_json: bool) -> None:
+    """The summary for machines or people, with the report where it was asked for."""
+    files = {"store": str(summary.store)}
+    if report:
+        from undertow.report import write_report
 
-
-def show_summary(summary: RunSummary, page: Path | None, console: Console) -> None:
-    """The summary for people."""
-    again = f" ({summary.new_slices} of them new)" if summary.new_slices != summary.slices else ""
-    speed = (
-        f", {summary.new_slices / summary.seconds:.3g} slices/s" if summary.seconds > 0 and summary.new_slices else ""
-    )
-    console.print(
-        f"[bold]{_counted(summary.slices, 'slice')}[/]{again} in {summary.seconds:.1f} s{speed}", highlight=False
-    )
+        files["report"] = str(write_report(summary.store))
+    if as_json:
+        print(json.dumps({**asdict(summary), **files}))
+        return
+    lines = [f"[bold]{_counted(summary.slices, 'slice')}[/]"]
+    if summary.new_slices != summary.slices:
+        lines[0] += f" ({summary.new_slices} of them new)"
+    lines[0] += f" in {summary.seconds:.1f} s"
+    if summary.seconds > 0 and summary.new_slices:
+        lines[0] += f", {summary.new_slices / summary.seconds:.3g} slices/s"
     if summary.rank is not None:
-        console.print(
-            f"rank {summary.rank} and noise {summary.noise_std:.3g} at the end, {_counted(summary.alerts, 'alert')}",
-            highlight=False,
+        lines.append(
+            f"rank {summary.rank} and noise {summary.noise_std:.3g} at the end, {_counted(summary.alerts, 'alert')}"
         )
-    for code, count in sorted(summary.troubles.items(), key=lambda item: -item[1])[:3]:
-        console.print(f"[yellow]{code.lower().replace('_', ' ')}[/]: {_counted(count, 'slice')}", highlight=False)
-    console.print(f"Store:  [bold]{escape(str(summary.store))}[/]", highlight=False, soft_wrap=True)
-    if page is not None:
-        console.print(f"Report: [bold]{escape(str(page))}[/]", highlight=False, soft_wrap=True)
+    for code, count in sorted(summary.flags.items(), key=lambda item: -item[1])[:3]:
+        lines.append(f"[yellow]{code.lower().replace('_', ' ')}[/]: {_counted(count, 'slice')}")
+    lines += [f"{name.capitalize() + ':':7} [bold]{escape(path)}[/]" for name, path in files.items()]
+    Console().print("\n".join(lines), highlight=False, soft_wrap=True)
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def leave(code: int, source: str) -> None:
-    """End with this code, even if a read of standard input, which says nothing, is still under way."""
+def _exit(code: int, source: str) -> None:
+    """End with this code, even if a read of a silent standard input is still under way."""
     if source == "-" and any(thread.name == "undertow reader" for thread in threading.enumerate()):
         # Python waits for the lock of standard input when it closes down, and aborts if it cannot get it.
         sys.stdout.flush()

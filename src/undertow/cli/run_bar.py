@@ -13,12 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 if TYPE_CHECKING:
     from undertow.runs import Progress as RunProgress
 
-_REDRAW = 0.1  # seconds: a bar that is redrawn for every slice would slow the loop
+_REDRAW = 0.1  # seconds: a bar that is redrawn for every slice would slow the run
 _LINE = 30.0  # seconds between lines where there is no terminal to draw a bar on
 
 
 class RunBar:
-    """Shows what `undertow.run` reports; sentences appear above the bar."""
+    """Shows what `undertow.run` reports; notices appear above the bar."""
 
     def __init__(self, console: Console, length: int | None, quiet: bool = False) -> None:
         self._bar = Progress(
@@ -61,7 +61,7 @@ class RunBar:
             self._bar.console.print(f"{now.slices} slices  {figures}", highlight=False, soft_wrap=True)
         self._bar.update(self._task, completed=now.slices, total=now.length, description="", figures=figures)
 
-    def say(self, sentence: str) -> None:
+    def notify(self, sentence: str) -> None:
         """Something the user should see."""
         if not self._quiet:
             self._bar.console.print(f"[yellow]{escape(sentence)}[/]", highlight=False, soft_wrap=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.runs.store.files import StoreError
+from undertow.runs.errors import StoreError
 from undertow.runs.store.reader import StoredRun
 
 _BLOCK_BYTES = 32 * 2**20

@@ -1,4 +1,4 @@
-"""The loop: source → step → sinks, with checkpoints and resume."""
+"""Runs: a stream through a model into a store, with checkpoints and resume."""
 
 from undertow.runs.entry import run
 from undertow.runs.errors import RunError, RunInterrupted

@@ -1,6 +1,6 @@
-"""Checkpoints of a run: model, source position and store length in one file that appears in one move.
+"""Checkpoints of a run: model, source position and store length in one file that is replaced atomically.
 
-The newest two are kept. If the newest cannot be read, the one before it counts, and the store goes back to its length.
+The newest two are kept. If the newest cannot be read, the one before it counts, and the store is cut to its length.
 """
 
 from __future__ import annotations
@@ -18,76 +18,71 @@ from undertow.serialization.container import CheckpointError, read, write
 VERSION = 1
 _KIND = "run"
 _KEPT = 2
+_HEADER = ("slices", "position", "identity", "marks", "attributes")
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """Where a run stands. No wall-clock times: the same run gives the same bytes."""
+class RunCheckpoint:
+    """How far a run has got. No wall-clock times: the same run gives the same bytes.
+
+    Attributes:
+        slices: slices learned, which is also the length of the store.
+        position: where the source continues.
+        identity: source, settings and layout; a run with other ones cannot resume from here.
+        marks: how far the sinks beside the store had got.
+        attributes: those of the store.
+        model: the file that the model's own `save` wrote; empty before the first slice.
+    """
 
     slices: int
-    """Slices learned, which is also the length of the store."""
     position: dict[str, Any] | None
-    """Where the source goes on."""
     identity: dict[str, Any]
-    """Source, settings and layout; a run with other ones cannot go on from here."""
     marks: dict[str, int] = field(default_factory=dict)
-    """How far the sinks beside the store had got."""
     attributes: dict[str, Any] = field(default_factory=dict)
-    """What the store says about itself."""
     model: bytes = b""
-    """The file that the model's own `save` wrote; empty before the first slice."""
 
 
-class Snapshots:
-    """The checkpoints in one folder."""
+class CheckpointFolder:
+    """The checkpoints of one run."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def write(self, snapshot: Snapshot, *, alone: bool = False) -> None:
-        """Write one more and remove what is no longer needed; ``alone`` removes all others."""
-        header = {
-            "kind": _KIND,
-            "version": VERSION,
-            "slices": snapshot.slices,
-            "position": snapshot.position,
-            "identity": snapshot.identity,
-            "marks": snapshot.marks,
-            "attributes": snapshot.attributes,
-        }
-        write(self._path(snapshot.slices), header, {"model": np.frombuffer(snapshot.model, np.uint8)})
-        for path in self._newest_first()[1 if alone else _KEPT :]:
-            path.unlink(missing_ok=True)
+    def write(self, checkpoint: RunCheckpoint, *, only: bool = False) -> None:
+        """Write one more and remove those no longer needed; ``only`` removes all others."""
+        header = {"kind": _KIND, "version": VERSION, **{name: getattr(checkpoint, name) for name in _HEADER}}
+        path = self._folder / f"checkpoint-{checkpoint.slices:012d}"
+        write(path, header, {"model": np.frombuffer(checkpoint.model, np.uint8)})
+        for older in self._newest_first()[1 if only else _KEPT :]:
+            older.unlink(missing_ok=True)
 
-    def newest(self, say: Callable[[str], None]) -> Snapshot | None:
-        """The newest that can be read, or None where there is none; those that cannot are removed and spoken of."""
-        paths = self._newest_first()
-        for path in paths:
+    def newest(self, notify: Callable[[str], None]) -> RunCheckpoint | None:
+        """The newest that can be read, None if there is none at all; damaged ones are removed, with a notice."""
+        damaged: list[Path] = []
+        for path in self._newest_first():
             try:
-                snapshot = _read(path)
+                checkpoint = _read(path)
             except CheckpointError as error:
+                damaged.append(path)
                 damage = error
                 continue
-            for worse in paths[: paths.index(path)]:
-                say(f"{worse} cannot be read, going on from the checkpoint before it, {snapshot.slices} slices in")
+            for worse in damaged:
+                notify(f"{worse} cannot be read, resuming from the checkpoint before it, {checkpoint.slices} slices in")
                 worse.unlink(missing_ok=True)
-            return snapshot
-        if paths:
+            return checkpoint
+        if damaged:
             raise CheckpointError(
                 f"no checkpoint in {self._folder} can be read ({damage}): "
                 "run again with --overwrite to start from the beginning"
             )
         return None
 
-    def _path(self, slices: int) -> Path:
-        return self._folder / f"checkpoint-{slices:012d}"
-
     def _newest_first(self) -> list[Path]:
         return sorted(self._folder.glob("checkpoint-" + "[0-9]" * 12), reverse=True)
 
 
-def saved(model: Any, folder: Path) -> bytes:
-    """What the model's own `save` writes, as bytes."""
+def model_to_bytes(model: Any, folder: Path) -> bytes:
+    """What the model's own `save` writes."""
     path = folder / "model.tmp"
     try:
         model.save(path)
@@ -97,7 +92,7 @@ def saved(model: Any, folder: Path) -> bytes:
             path.unlink(missing_ok=True)
 
 
-def loaded(content: bytes, folder: Path, load: Callable[[Path], Any]) -> Any:
+def model_from_bytes(content: bytes, folder: Path, load: Callable[[Path], Any]) -> Any:
     """The model whose `save` wrote these bytes."""
     path = folder / "model.tmp"
     try:
@@ -107,18 +102,11 @@ def loaded(content: bytes, folder: Path, load: Callable[[Path], Any]) -> Any:
         path.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> Snapshot:
+def _read(path: Path) -> RunCheckpoint:
     header, arrays = read(path)
     if header.get("kind") != _KIND or header.get("version") != VERSION:
-        raise CheckpointError(f"{path} is no checkpoint of a run that this Undertow knows")
+        raise CheckpointError(f"{path} is not a checkpoint of a run that this version of Undertow knows")
     try:
-        return Snapshot(
-            slices=int(header["slices"]),
-            position=header["position"],
-            identity=dict(header["identity"]),
-            marks={name: int(mark) for name, mark in header["marks"].items()},
-            attributes=dict(header["attributes"]),
-            model=arrays["model"].astype(np.uint8).tobytes(),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{path} lacks what a checkpoint of a run holds ({error})") from error
+        return RunCheckpoint(**{name: header[name] for name in _HEADER}, model=arrays["model"].tobytes())
+    except KeyError as error:
+        raise CheckpointError(f"{path} lacks {error}, which a checkpoint of a run holds") from error

@@ -1,4 +1,4 @@
-"""The door: what a run may be asked to do, checked before anything is touched."""
+"""`undertow.run`: validated options, a store that belongs to this run alone, errors in one sentence."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from undertow.runs.errors import RunError, room_is_gone
-from undertow.runs.identity import Output
+from undertow.runs.errors import RunError, StoreError, disk_is_full
 from undertow.runs.interrupt import Interrupt
+from undertow.runs.options import RunOptions
 from undertow.runs.progress import Progress, RunSummary
-from undertow.runs.runner import Loop, Model
-from undertow.runs.store.alerts import FORMATS, Format
-from undertow.runs.store.files import StoreError, only_writer
-from undertow.runs.store.folder import claim
-from undertow.runs.store.layout import DEFAULT_KEEP, Precision, chosen
+from undertow.runs.runner import Model, Runner
+from undertow.runs.store.alerts import Format
+from undertow.runs.store.folder import claim, only_writer
+from undertow.runs.store.layout import DEFAULT_KEEP, Precision
 from undertow.serialization.container import CheckpointError
 from undertow.sources.base import Stream
 
@@ -26,8 +24,6 @@ def run(
     model: Model | None = None,
     *,
     store: str | os.PathLike[str],
-    resume: bool = False,
-    overwrite: bool = False,
     keep: str | Sequence[str] = DEFAULT_KEEP,
     precision: Precision = "single",
     alerts: Format | None = "csv",
@@ -35,61 +31,70 @@ def run(
     checkpoint_every: int | None = None,
     checkpoint_seconds: float = 30.0,
     limit: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
-    say: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
     load: Callable[[Path], Model] | None = None,
 ) -> RunSummary:
-    """Give a stream to a model slice by slice and put what it says into a store.
+    """Update a model with a stream slice by slice and write the results into a store.
 
     Args:
         stream: what `undertow.open_stream` gives, or a path to open with its defaults.
-        model: `undertow.RobustCP` with its defaults if left out; with ``resume`` it tells the settings only.
+        model: `undertow.RobustCP` with its defaults if left out; with ``resume`` only its settings count.
         store: folder of the results: a Zarr group (`xarray.open_zarr`), alerts beside it, checkpoints inside.
-        resume: go on where an earlier run of the same source and settings stopped; begin if there was none.
-        overwrite: remove the results of an earlier run first.
         keep: which arrays to keep of every slice: low_rank, std, outliers, outlier_probability, low_rank_std, data.
         precision: of the arrays kept; "single" holds seven digits.
         alerts: format of the table of outliers, "csv", "jsonl" or "parquet"; None for no table.
         threshold: an entry is an alert if its outlier probability is at least this.
-        checkpoint_every: write a checkpoint every so many slices, and chunks of so many (if they are not too large).
-        checkpoint_seconds: write a checkpoint whenever so much time has passed since the last.
-        limit: stop when the store holds so many slices.
-        progress: called after every slice.
-        say: called with sentences that a user should see.
+        checkpoint_every: write a checkpoint every n slices, and chunks of n slices (if they are not too large).
+        checkpoint_seconds: write a checkpoint whenever this much time has passed since the last.
+        limit: stop when the store holds n slices.
+        resume: continue where an earlier run of the same source and settings stopped; start if there was none.
+        overwrite: remove the results of an earlier run first.
+        progress: called with a `Progress` for every slice, once it is written; a few slices after the model.
+        notify: called with sentences that a user should see.
         load: reads what ``model.save`` wrote; `undertow.load` by default.
 
+    Returns:
+        How the run ended.
+
     Raises:
-        RunError: it cannot begin or go on; what was done before is safe.
+        RunError: it cannot start or continue; what was done before is safe.
         RunInterrupted: Ctrl-C or SIGTERM, after the slice under way and with everything safe.
+
+    Example:
+        >>> summary = run("lobby.mp4", store="lobby.zarr", keep="low_rank,outliers")  # doctest: +SKIP
+        >>> summary.slices, summary.alerts  # doctest: +SKIP
     """
+    options = RunOptions(
+        keep, precision, alerts, threshold, checkpoint_every, checkpoint_seconds, limit, resume, overwrite
+    )
+    _require_packages(options)
     folder = Path(store)
-    _check_packages(alerts)
-    _check(alerts, threshold, checkpoint_every, checkpoint_seconds, limit, precision)
     opened = _open(stream)
     try:
-        output = Output(chosen(keep), precision, alerts, threshold, checkpoint_every)
         private = claim(folder, resume=resume, overwrite=overwrite)
         with only_writer(private / "lock"), Interrupt() as interrupt:
-            loop = Loop(opened, model or _default_model(), folder, output, interrupt)
-            loop.checkpoint_seconds, loop.limit, loop.progress, loop.tell = checkpoint_seconds, limit, progress, say
-            loop.begin(resume, load)
-            return loop.go()
+            runner = Runner(opened, model or _default_model(), folder, options, interrupt, progress, notify)
+            runner.prepare(load)
+            return runner.run()
     except (StoreError, CheckpointError) as error:
         raise RunError(str(error)) from error
     except OSError as error:
-        if room_is_gone(error):
-            raise RunError(f"there is no room for {folder}: make some, or name another place with --store") from error
+        if disk_is_full(error):
+            raise RunError(f"no space is left for {folder}: free some, or name another folder with --store") from error
         raise
     finally:
         if opened is not stream:
             opened.close()
 
 
-def _check_packages(alerts: Format | None) -> None:
+def _require_packages(options: RunOptions) -> None:
     for name in ("numcodecs", "zarr"):
         if find_spec(name) is None:
             raise RunError(f"a store needs {name}: pip install 'undertow[store]'")
-    if alerts == "parquet" and find_spec("pyarrow") is None:
+    if options.alerts == "parquet" and find_spec("pyarrow") is None:
         raise RunError("alerts in Parquet need pyarrow: pip install 'undertow[table]', or use csv")
 
 
@@ -105,20 +110,3 @@ def _default_model() -> Model:
     from undertow.estimator import RobustCP  # not before it is needed: it brings jax
 
     return RobustCP()
-
-
-def _check(
-    alerts: Any, threshold: float, checkpoint_every: int | None, seconds: float, limit: int | None, precision: str
-) -> None:
-    if alerts is not None and alerts not in FORMATS:
-        raise RunError(f"alerts must be one of {', '.join(FORMATS)} or none, got {alerts!r}")
-    if precision not in ("single", "double"):
-        raise RunError(f"precision must be single or double, got {precision!r}")
-    if not 0 < threshold <= 1:
-        raise RunError(f"threshold must be a probability above 0 and at most 1, got {threshold}")
-    if checkpoint_every is not None and checkpoint_every < 1:
-        raise RunError(f"checkpoint_every must be at least 1 slice, got {checkpoint_every}")
-    if not seconds > 0:
-        raise RunError(f"checkpoint_seconds must be more than 0, got {seconds}")
-    if limit is not None and limit < 1:
-        raise RunError(f"limit must be at least 1 slice, got {limit}")

@@ -1,4 +1,4 @@
-"""How a run is going, for whoever watches, and how it went."""
+"""How a run is going, and how it went."""
 
 from __future__ import annotations
 
@@ -12,53 +12,64 @@ _WINDOW = 50  # slices over which the speed is taken
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands after a slice."""
+    """A run after one more slice was written.
+
+    Attributes:
+        slices: slices in all, those of earlier runs of the same store included.
+        length: how many there will be, where the source knows.
+        slices_per_second: over the last slices; 0 before there is anything to measure.
+        rank: of this slice.
+        noise_std: of this slice.
+        outlier_rate: fraction of the observed entries of this slice that were flagged.
+        safe: slices that a kill now could not take away.
+    """
 
     slices: int
-    """Slices in all, those of earlier runs of the same store included."""
     length: int | None
-    """How many there will be, where the source knows."""
     slices_per_second: float
-    """Of late; 0 before there is anything to measure."""
     rank: int
     noise_std: float
     outlier_rate: float
-    """Share of the observed entries of this slice that were flagged."""
     safe: int
-    """Slices that a kill now could not take away."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How a run ended."""
+    """How a run ended.
+
+    Attributes:
+        store: its folder.
+        slices: slices in the store.
+        new_slices: of these, slices of this run.
+        complete: whether the stream has ended; False where ``limit`` stopped the run.
+        alerts: alerts of this run.
+        rank: of the last slice; None if there was no new slice.
+        noise_std: of the last slice; None if there was no new slice.
+        flags: what the model flagged, by status code, and in how many slices.
+        notices: what was odd about the source, or about resuming.
+        seconds: wall-clock time.
+    """
 
     store: Path
     slices: int
-    """Slices in the store."""
     new_slices: int
-    """Of these, slices of this run."""
     complete: bool
-    """Whether the stream has ended; False where `limit` stopped the run."""
     alerts: int
-    """Alerts of this run."""
     rank: int | None
-    """At the end; None if there was no new slice."""
     noise_std: float | None
-    troubles: dict[str, int]
-    """What the model noticed, and in how many slices."""
+    flags: dict[str, int]
     notices: tuple[str, ...]
-    """What was odd about the source, or about going on."""
     seconds: float
 
 
 class Speed:
-    """Slices per second over the last few slices."""
+    """Slices per second over the last slices."""
 
     def __init__(self) -> None:
-        self._moments: deque[float] = deque(maxlen=_WINDOW)
+        self._times: deque[float] = deque(maxlen=_WINDOW)
 
     def tick(self) -> float:
-        """One more slice."""
-        self._moments.append(time.monotonic())
-        passed = self._moments[-1] - self._moments[0]
-        return (len(self._moments) - 1) / passed if passed > 0 else 0.0
+        """Count one more slice."""
+        self._times.append(time.monotonic())
+        passed = self._times[-1] - self._times[0]
+        return (len(self._times) - 1) / passed if passed > 0 else 0.0

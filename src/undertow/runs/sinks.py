@@ -12,30 +12,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.runs.checkpoints import Snapshot, Snapshots
+from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint
 from undertow.runs.store.alerts import AlertSink, Format, open_sink, rows_of
 from undertow.runs.store.folder import PRIVATE
 from undertow.runs.store.layout import Layout
-from undertow.runs.store.results import ResultStore
+from undertow.runs.store.writer import StoreWriter
 from undertow.sources.base import Item
 
 
 class Sinks:
-    """Called by the writing thread alone, in the order of the slices."""
+    """Called by the writing thread alone, in the order of the slices.
+
+    Attributes:
+        safe: slices that a later run need not do again.
+        alerts: alerts added by this run.
+        flags: status codes of this run, each with the number of slices that had it.
+        last: the values per slice of the newest slice; empty before the first.
+    """
 
     def __init__(self, folder: Path, layout: Layout, alerts: Format | None, threshold: float) -> None:
         self._layout = layout
         self._threshold = threshold
-        self._store = ResultStore(folder, layout)
+        self._store = StoreWriter(folder, layout)
         self._alerts: AlertSink | None = None if alerts is None else open_sink(alerts, folder, layout)
-        self._snapshots = Snapshots(folder / PRIVATE)
+        self._checkpoints = CheckpointFolder(folder / PRIVATE)
         self._attributes: dict[str, Any] = {}
         self.safe = 0
-        """Slices that a later run need not do again."""
         self.alerts = 0
-        """Alerts added by this run."""
-        self.troubles: Counter[str] = Counter()
-        """What the model noticed in this run, by its code."""
+        self.flags: Counter[str] = Counter()
+        self.last: dict[str, Any] = {}
 
     def prepare(self, slices: int, marks: Mapping[str, int], attributes: Mapping[str, Any]) -> None:
         """Be ready to add the slice with index ``slices``."""
@@ -46,42 +51,42 @@ class Sinks:
         self.safe = slices
 
     def add(self, item: Item, result: Any) -> None:
-        """One more slice and what the model said about it."""
+        """Write one more slice and the model's result for it."""
         index = self._store.length
-        seen = ~np.isnan(item.values)
-        flagged = seen & (result.outlier_probability >= self._threshold)
-        steps = {
+        observed = ~np.isnan(item.values)
+        flagged = observed & (result.outlier_probability >= self._threshold)
+        self.last = {
             "rank": int(result.rank),
             "noise_std": float(result.noise_std),
             "evidence": float(result.elbo),
             "status": " ".join(result.status.codes) or "ok",
-            "observed": float(seen.mean()),
-            "outlier_rate": int(np.count_nonzero(flagged)) / max(int(np.count_nonzero(seen)), 1),
-            "fit_error": _relative_error(item.values, result.low_rank, seen & ~flagged),
+            "observed": float(observed.mean()),
+            "outlier_rate": int(np.count_nonzero(flagged)) / max(int(np.count_nonzero(observed)), 1),
+            "fit_error": _relative_error(item.values, result.low_rank, observed & ~flagged),
         }
-        slices = {name: item.values if name == "data" else getattr(result, name) for name in self._layout.keep}
-        self._store.append(item.time, steps, slices)
+        arrays = {name: item.values if name == "data" else getattr(result, name) for name in self._layout.keep}
+        self._store.append(item.time, self.last, arrays)
         if self._alerts is not None:
             numbers = (item.values, result.low_rank, result.std, result.outlier_probability)
             rows = rows_of(self._layout, index, item.time, flagged, numbers)
             self._alerts.add(index, rows)
             self.alerts += len(rows)
-        self.troubles.update(result.status.codes)
+        self.flags.update(result.status.codes)
         in_force = getattr(result, "settings", None)
-        if in_force:  # what the model settled on by itself, where it does
+        if in_force:  # the settings that the model selected, where it does
             self._attributes["settings_in_force"] = json.dumps(dict(in_force), default=_plain, sort_keys=True)
 
-    def checkpoint(self, snapshot: Snapshot, *, alone: bool = False) -> None:
-        """Make everything so far safe, then say so in one move."""
+    def checkpoint(self, checkpoint: RunCheckpoint, *, only: bool = False) -> None:
+        """Make everything so far durable, then say so atomically."""
         if self._alerts is not None:
             self._alerts.flush()
         self._store.flush(self._attributes)
         marks = {} if self._alerts is None else {"alerts": self._alerts.mark()}
-        self._snapshots.write(replace(snapshot, marks=marks, attributes=self._attributes), alone=alone)
-        self.safe = snapshot.slices
+        self._checkpoints.write(replace(checkpoint, marks=marks, attributes=self._attributes), only=only)
+        self.safe = checkpoint.slices
 
     def close(self) -> None:
-        """Let go of open files."""
+        """Close open files."""
         if self._alerts is not None:
             self._alerts.close()
 

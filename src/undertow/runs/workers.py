@@ -1,4 +1,4 @@
-"""Threads at both ends of the loop: one reads ahead, one writes behind, and neither runs away."""
+"""Threads at both ends of a run: one reads ahead, one writes behind, each with a short queue."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 from undertow.sources.base import Item
 
-_PATIENCE = 0.1  # seconds between looks at whether the other side is still there
+_PATIENCE = 0.1  # seconds between checks of whether the other side is still there
 
 
 class NothingYet(Exception):
     """The source has neither given a slice nor ended; not a `TimeoutError`, which a source may well raise itself."""
 
 
-class Reader:
-    """Reads slices ahead of the computation, at most ``ahead`` of them.
+class ReadAhead:
+    """Reads slices in a thread, at most ``capacity`` ahead of the computation.
 
-    The thread is a daemon: one that waits for a pipe which never speaks must not keep the process alive.
+    The thread is a daemon: one that waits for a silent pipe must not keep the process alive.
     """
 
-    def __init__(self, slices: Callable[[], Iterator[Item]], ahead: int) -> None:
+    def __init__(self, slices: Callable[[], Iterator[Item]], capacity: int) -> None:
         self._slices = slices
-        self._queue: queue.Queue[Item | BaseException | None] = queue.Queue(ahead)
+        self._queue: queue.Queue[Item | BaseException | None] = queue.Queue(capacity)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._read, name="undertow reader", daemon=True)
         self._thread.start()
@@ -43,49 +43,46 @@ class Reader:
             raise got
         return got
 
-    def stop(self) -> bool:
-        """End the thread; False if it is stuck in a read."""
+    def stop(self) -> None:
+        """End the thread, unless it is stuck in a read."""
         self._stopped.set()
         self._thread.join(timeout=1.0)
-        return not self._thread.is_alive()
 
     def _read(self) -> None:
-        last: BaseException | None = None
+        end: BaseException | None = None
         try:
             for item in self._slices():
-                if not self._put(item):
+                self._put(item)
+                if self._stopped.is_set():
                     return
         except BaseException as error:
-            last = error
-        self._put(last)
+            end = error
+        self._put(end)
 
-    def _put(self, item: Item | BaseException | None) -> bool:
+    def _put(self, item: Item | BaseException | None) -> None:
         while not self._stopped.is_set():
             try:
-                self._queue.put(item, timeout=_PATIENCE)
-                return True
+                return self._queue.put(item, timeout=_PATIENCE)
             except queue.Full:
                 continue
-        return False
 
 
-class Writer:
-    """Does jobs in the order given, at most ``behind`` of them waiting; after a failure the rest is dropped."""
+class WriteBehind:
+    """Does jobs in a thread, in order, at most ``capacity`` of them waiting; after a failure the rest is dropped."""
 
-    def __init__(self, behind: int) -> None:
-        self._queue: queue.Queue[Callable[[], Any] | None] = queue.Queue(behind)
+    def __init__(self, capacity: int) -> None:
+        self._queue: queue.Queue[Callable[[], Any] | None] = queue.Queue(capacity)
         self.error: BaseException | None = None
         """What a job raised."""
         self._thread = threading.Thread(target=self._work, name="undertow writer", daemon=True)
         self._thread.start()
 
     def do(self, job: Callable[[], Any]) -> None:
-        """Hand over a job, waiting for room; raises what an earlier job raised."""
+        """Hand over a job, waiting while the queue is full; raises what an earlier job raised."""
         while True:
             self.check()
             try:
-                self._queue.put(job, timeout=_PATIENCE)
-                return
+                return self._queue.put(job, timeout=_PATIENCE)
             except queue.Full:
                 continue
 
@@ -93,11 +90,6 @@ class Writer:
         """Raise what a job raised."""
         if self.error is not None:
             raise self.error
-
-    def finish(self) -> None:
-        """Wait until everything handed over is done; raises what a job raised."""
-        self.stop()
-        self.check()
 
     def stop(self) -> None:
         """Wait until everything handed over is done or dropped."""

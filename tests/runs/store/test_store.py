@@ -11,8 +11,9 @@ import xarray as xr
 from stubs import StubModel, StubStream, load_stub, slice_at
 
 from undertow.runs import RunError, run
-from undertow.runs.store.files import StoreError
-from undertow.runs.store.layout import chosen, chunk_length, distinct
+from undertow.runs.errors import StoreError
+from undertow.runs.options import parse_keep
+from undertow.runs.store.layout import chunk_length, distinct
 from undertow.runs.store.reader import is_store, open_store
 from undertow.runs.store.times import Times
 
@@ -174,9 +175,9 @@ def test_chunks_follow_from_the_shape_and_the_interval_alone():
 
 
 def test_keep_is_checked():
-    assert chosen("data, low_rank") == ("low_rank", "data")
-    with pytest.raises(StoreError, match=r"keep must be among low_rank, .* got 'lowrank'"):
-        chosen("lowrank")
+    assert parse_keep("data, low_rank") == ("low_rank", "data")
+    with pytest.raises(RunError, match=r"keep must be among low_rank, .* got 'lowrank'"):
+        parse_keep("lowrank")
 
 
 def test_what_is_no_store_is_refused_in_one_sentence(tmp_path):
@@ -205,7 +206,7 @@ def test_a_folder_of_someone_else_is_left_alone(tmp_path):
 def test_overwrite_removes_results_and_nothing_else(tmp_path):
     follow(tmp_path / "s", keep="data", alerts="jsonl")
     (tmp_path / "s" / "notes.txt").write_text("mine")
-    with pytest.raises(RunError, match="holds results already: go on with --resume"):
+    with pytest.raises(RunError, match="holds results already: continue with --resume"):
         follow(tmp_path / "s")
     follow(tmp_path / "s", StubStream(5), overwrite=True)
     assert (tmp_path / "s" / "notes.txt").read_text() == "mine"

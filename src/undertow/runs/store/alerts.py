@@ -14,14 +14,13 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.runs.store.files import StoreError, replace_file, sync_folders
-from undertow.runs.store.layout import Layout
-from undertow.runs.store.metadata import label_column
+from undertow.runs.errors import StoreError
+from undertow.runs.store.folder import replace_file, sync_folders
+from undertow.runs.store.layout import Layout, label_column
 
 Format = Literal["csv", "jsonl", "parquet"]
 Row = tuple[Any, ...]
 
-FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
 NUMBERS = ("value", "expected", "std", "probability")
 
 
@@ -51,8 +50,6 @@ def path_of(format: Format, folder: Path) -> Path:
 
 def open_sink(format: Format, folder: Path, layout: Layout) -> AlertSink:
     """The sink of this format in the folder of a store."""
-    if format not in FORMATS:
-        raise StoreError(f"alerts must be one of {', '.join(FORMATS)} or none, got {format!r}")
     path = path_of(format, folder)
     return ParquetParts(path, layout) if format == "parquet" else TextFile(path, layout, format)
 

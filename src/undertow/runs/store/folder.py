@@ -1,15 +1,21 @@
-"""The folder of a store: whose it is, and what may be removed from it."""
+"""The folder of a store: whose it is, what may be removed from it, and files that are replaced atomically."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from undertow.runs.store.files import StoreError, remove_leftovers
+from undertow.runs.errors import StoreError
 
 PRIVATE = ".undertow"
-"""Checkpoints and the lock lie in this folder of the store."""
+"""Checkpoints and the lock are in this folder of the store."""
+TEMPORARY = ".tmp"
+"""How names of unfinished files end; they may be removed once their writer is gone."""
 
 
 def claim(folder: Path, *, resume: bool, overwrite: bool) -> Path:
@@ -20,7 +26,7 @@ def claim(folder: Path, *, resume: bool, overwrite: bool) -> Path:
     if private.is_dir():
         if not (resume or overwrite) and any(folder.glob("zarr.json")):
             raise StoreError(
-                f"{folder} holds results already: go on with --resume, start again with --overwrite, "
+                f"{folder} holds results already: continue with --resume, start again with --overwrite, "
                 "or name another store with --store"
             )
     elif folder.is_dir() and any(folder.iterdir()):
@@ -51,3 +57,61 @@ def clear(folder: Path) -> None:
     for path in (folder / PRIVATE).glob("checkpoint-*"):
         path.unlink()
     remove_leftovers(folder)
+
+
+def replace_file(path: Path, content: bytes | memoryview, *, durable: bool = True) -> None:
+    """Put ``content`` into ``path`` in one move, once it is safe on the disk (where ``durable``)."""
+    temporary = path.with_name(path.name + TEMPORARY)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def sync_folders(folders: Iterable[Path]) -> None:
+    """Make the names in these folders durable; not every system lets a folder be opened, and there it is not needed."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    for folder in folders:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a killed writer left half done."""
+    for path in folder.rglob(f"*{TEMPORARY}"):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+@contextlib.contextmanager
+def only_writer(lock: Path) -> Iterator[None]:
+    """Hold the store for one process; the system lets go of it however that process ends."""
+    with open(lock, "ab") as file:
+        if not _take(file):
+            raise StoreError(
+                f"{lock.parent.parent} is being written by another run: wait for it, or name another store"
+            )
+        yield
+
+
+def _take(file: Any) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # not a Unix: two runs into one store are the user's to avoid
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

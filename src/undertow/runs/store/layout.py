@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from undertow.runs.store.files import StoreError
 from undertow.runs.store.times import Times
 
 Precision = Literal["single", "double"]
@@ -24,20 +23,20 @@ SLICE_VARIABLES = {
     "low_rank_std": "standard deviation of the low-rank part alone",
     "data": "the slice as it came, NaN where nothing was observed",
 }
-"""What can be kept of every slice, with the long name it gets."""
+"""Arrays that can be kept of every slice, with their long names."""
 
 DEFAULT_KEEP = ("low_rank", "std", "outliers", "outlier_probability")
 
 STEP_VARIABLES = {
-    "rank": ("<i4", "living components"),
+    "rank": ("<i4", "active components"),
     "noise_std": ("<f8", "typical noise standard deviation"),
-    "evidence": ("<f8", "lower bound of the log evidence of the window"),
-    "status": ("str", "ok, or what was noticed"),
-    "observed": ("<f8", "share of the entries that were observed"),
-    "outlier_rate": ("<f8", "share of the observed entries above the threshold of outlier_probability"),
+    "evidence": ("<f8", "ELBO: lower bound of the log evidence of the window"),
+    "status": ("str", "ok, or status codes"),
+    "observed": ("<f8", "fraction of the entries that were observed"),
+    "outlier_rate": ("<f8", "fraction of the observed entries above the threshold of outlier_probability"),
     "fit_error": ("<f8", "relative error of low_rank on the observed entries that are not outliers"),
 }
-"""One value a slice."""
+"""One value per slice, with type and long name."""
 
 _CHUNK_BYTES = 4 * 2**20  # of one variable: small enough to be held twice, large enough to be read quickly
 _MOST_SLICES = 1024  # a chunk of tiny slices is closed too, now and then
@@ -60,7 +59,7 @@ class Layout:
 
     @property
     def step_chunk(self) -> int:
-        """Slices in one chunk of the values per step."""
+        """Slices in one chunk of the values per slice."""
         return max(_STEP_CHUNK, self.chunk)
 
     @property
@@ -69,27 +68,9 @@ class Layout:
         return "<f4" if self.precision == "single" else "<f8"
 
     def identity(self) -> dict[str, Any]:
-        """What tells it from another layout, as small plain JSON: there may be millions of labels."""
-        labels = json.dumps([None if names is None else list(names) for names in self.labels])
-        return {
-            "shape": list(self.shape),
-            "dims": list(self.dims),
-            "labels": hashlib.sha256(labels.encode()).hexdigest(),
-            "time_name": self.time_name,
-            "times": self.times.kind,
-            "keep": list(self.keep),
-            "precision": self.precision,
-            "chunk": self.chunk,
-        }
-
-
-def chosen(keep: str | Sequence[str]) -> tuple[str, ...]:
-    """The slice variables to keep, in the order of `SLICE_VARIABLES`; "none" keeps the values per step alone."""
-    names = [name.strip() for name in keep.split(",")] if isinstance(keep, str) else list(keep)
-    wanted = {name for name in names if name and name != "none"}
-    for name in sorted(wanted - set(SLICE_VARIABLES)):
-        raise StoreError(f"keep must be among {', '.join(SLICE_VARIABLES)} or none, got {name!r}")
-    return tuple(name for name in SLICE_VARIABLES if name in wanted)
+        """Its canonical form, ready for JSON; labels by their digest, since there may be millions."""
+        digest = hashlib.sha256(json.dumps(self.labels).encode()).hexdigest()
+        return {**vars(self), "labels": digest, "times": self.times.kind}
 
 
 def chunk_length(shape: Sequence[int], precision: Precision, checkpoint_every: int | None) -> int:
@@ -113,3 +94,12 @@ def distinct(dims: Sequence[str], time_name: str) -> tuple[str, ...]:
         names.append(name)
         taken.add(name)
     return tuple(names)
+
+
+def label_column(labels: tuple[str | int | float, ...]) -> np.ndarray[Any, Any]:
+    """Labels as one column: integers, numbers, or else text."""
+    if all(isinstance(label, (int, np.integer)) and not isinstance(label, bool) for label in labels):
+        return np.asarray(labels, "<i8")
+    if all(isinstance(label, (int, float, np.number)) and not isinstance(label, bool) for label in labels):
+        return np.asarray(labels, "<f8")
+    return np.asarray([str(label) for label in labels], dtype=object)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from undertow.runs.errors import StoreError
 from undertow.runs.store.alerts import NUMBERS, path_of
-from undertow.runs.store.files import StoreError
 from undertow.runs.store.layout import SLICE_VARIABLES
 
 
@@ -99,7 +99,7 @@ def open_filled(path: Path) -> StoredRun:
     run = open_store(path)
     if not run.length:
         raise StoreError(
-            f"{path} holds no slices yet: wait for its first checkpoint, or go on with undertow run --resume"
+            f"{path} holds no slices yet: wait for its first checkpoint, or continue with undertow run --resume"
         )
     return run
 

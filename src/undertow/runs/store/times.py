@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from undertow.runs.store.files import StoreError
+from undertow.runs.errors import StoreError
 
 Kind = Literal["index", "datetime", "whole", "number", "text"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from undertow.runs.store.growing import COMPRESSION
-from undertow.runs.store.layout import SLICE_VARIABLES, STEP_VARIABLES, Layout
+from undertow.runs.store.chunked_array import COMPRESSION
+from undertow.runs.store.layout import SLICE_VARIABLES, STEP_VARIABLES, Layout, label_column
 
 Documents = dict[str, bytes]
 """Path inside the group → content."""
@@ -68,15 +68,6 @@ def with_length(content: Documents, growing: list[str], length: int, attributes:
         changed[f"{name}/zarr.json"] = _text(array)
     changed["zarr.json"] = _text(root)
     return changed
-
-
-def label_column(labels: tuple[str | int | float, ...]) -> np.ndarray[Any, Any]:
-    """Labels as one column: whole numbers, numbers, or else text."""
-    if all(isinstance(label, (int, np.integer)) and not isinstance(label, bool) for label in labels):
-        return np.asarray(labels, "<i8")
-    if all(isinstance(label, (int, float, np.number)) and not isinstance(label, bool) for label in labels):
-        return np.asarray(labels, "<f8")
-    return np.asarray([str(label) for label in labels], dtype=object)
 
 
 def _text(document: dict[str, Any]) -> bytes:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.runs.store.files import StoreError, replace_file, sync_folders
-from undertow.runs.store.growing import GrowingArray
+from undertow.runs.errors import StoreError
+from undertow.runs.store.chunked_array import ChunkedArray
+from undertow.runs.store.folder import replace_file, sync_folders
 from undertow.runs.store.layout import STEP_VARIABLES, Layout
-from undertow.runs.store.metadata import documents, with_length
+from undertow.runs.store.zarr_metadata import documents, with_length
 
 
-class ResultStore:
+class StoreWriter:
     """All arrays of a store. Readers see a length only once all chunks of that length are on the disk."""
 
     def __init__(self, folder: Path, layout: Layout) -> None:
@@ -23,11 +24,11 @@ class ResultStore:
         self._layout = layout
         self._documents = documents(layout)
         time, step = layout.time_name, layout.step_chunk
-        self._arrays = {time: GrowingArray(folder / time, layout.times.dtype, (), step)}
+        self._arrays = {time: ChunkedArray(folder / time, layout.times.dtype, (), step)}
         for name, (dtype, _) in STEP_VARIABLES.items():
-            self._arrays[name] = GrowingArray(folder / name, dtype, (), step)
+            self._arrays[name] = ChunkedArray(folder / name, dtype, (), step)
         for name in layout.keep:
-            self._arrays[name] = GrowingArray(folder / name, layout.float_type, layout.shape, layout.chunk)
+            self._arrays[name] = ChunkedArray(folder / name, layout.float_type, layout.shape, layout.chunk)
 
     @property
     def length(self) -> int:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.runs.store.files import replace_file
+from undertow.runs.store.folder import replace_file
 
 COMPRESSION: dict[str, Any] = {"cname": "zstd", "clevel": 1, "shuffle": "shuffle", "blocksize": 0}
 """Higher levels take two to four times as long and save one to four per cent."""
 
 
-class GrowingArray:
+class ChunkedArray:
     """Rows of one variable, (T, *shape)."""
 
     def __init__(self, folder: Path, dtype: str, shape: Sequence[int], chunk: int) -> None:

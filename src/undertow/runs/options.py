@@ -1,0 +1,81 @@
+"""What a run is asked to do: one frozen dataclass, validated in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from undertow.runs.errors import RunError
+from undertow.runs.store.alerts import Format
+from undertow.runs.store.layout import DEFAULT_KEEP, SLICE_VARIABLES, Layout, Precision, chunk_length, distinct
+from undertow.runs.store.times import Times
+from undertow.sources.base import Stream
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a run. Those down to ``checkpoint_every`` decide which bytes it writes, and are part of its identity.
+
+    Attributes:
+        keep: arrays to keep of every slice, among `SLICE_VARIABLES`; text with commas is taken too, "none" keeps none.
+        precision: of the arrays kept; "single" holds seven digits.
+        alerts: format of the table of outliers, "csv", "jsonl" or "parquet"; None for no table.
+        threshold: an entry is an alert if its outlier probability is at least this.
+        checkpoint_every: write a checkpoint every n slices, and chunks of n slices (if they are not too large).
+        checkpoint_seconds: write a checkpoint whenever this much time has passed since the last.
+        limit: stop when the store holds n slices.
+        resume: continue where an earlier run of the same source and settings stopped; start if there was none.
+        overwrite: remove the results of an earlier run first.
+    """
+
+    keep: str | Sequence[str] = DEFAULT_KEEP
+    precision: Precision = "single"
+    alerts: Format | None = "csv"
+    threshold: float = 0.5
+    checkpoint_every: int | None = None
+    checkpoint_seconds: float = 30.0
+    limit: int | None = None
+    resume: bool = False
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keep", parse_keep(self.keep))
+        formats = get_args(Format)
+        for valid, name, rule in (
+            (self.precision in get_args(Precision), "precision", f"one of {', '.join(get_args(Precision))}"),
+            (self.alerts is None or self.alerts in formats, "alerts", f"one of {', '.join(formats)} or none"),
+            (0 < self.threshold <= 1, "threshold", "a probability above 0 and at most 1"),
+            (self.checkpoint_every is None or self.checkpoint_every >= 1, "checkpoint_every", "at least 1 slice"),
+            (self.checkpoint_seconds > 0, "checkpoint_seconds", "more than 0"),
+            (self.limit is None or self.limit >= 1, "limit", "at least 1 slice"),
+        ):
+            if not valid:
+                raise RunError(f"{name} must be {rule}, got {getattr(self, name)!r}")
+
+    def layout(self, stream: Stream, times: Times) -> Layout:
+        """Of the store for this stream."""
+        return Layout(
+            shape=tuple(stream.shape),
+            dims=distinct(stream.dims, stream.time_name),
+            labels=tuple(None if labels is None else tuple(labels) for labels in stream.labels),
+            time_name=stream.time_name,
+            times=times,
+            keep=tuple(self.keep),
+            precision=self.precision,
+            chunk=chunk_length(stream.shape, self.precision, self.checkpoint_every),
+        )
+
+
+def parse_keep(keep: str | Sequence[str]) -> tuple[str, ...]:
+    """The arrays to keep, in the order of `SLICE_VARIABLES`; "none" keeps the values per slice alone.
+
+    Example:
+        >>> parse_keep("data, low_rank")
+        ('low_rank', 'data')
+    """
+    names = [name.strip() for name in keep.split(",")] if isinstance(keep, str) else list(keep)
+    wanted = {name for name in names if name and name != "none"}
+    for name in sorted(wanted - set(SLICE_VARIABLES)):
+        raise RunError(f"keep must be among {', '.join(SLICE_VARIABLES)} or none, got {name!r}")
+    return tuple(name for name in SLICE_VARIABLES if name in wanted)
