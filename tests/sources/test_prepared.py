@@ -170,7 +170,7 @@ def test_gaps():
     filled = stream_with(stamps, gaps="fill")
     np.testing.assert_array_equal(np.array(times(filled)), moments())
     assert np.isnan(values(filled)).all(axis=1).tolist() == [False] * 3 + [True] * 2 + [False] * 2
-    with pytest.raises(StreamError, match="2 slices lack between"):
+    with pytest.raises(StreamError, match="2 slices are missing between"):
         times(stream_with(stamps, gaps="refuse"))
     assert len(times(stream_with(stamps, gaps="fill", step="7min"))) == 6
 

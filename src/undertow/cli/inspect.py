@@ -50,24 +50,23 @@ def _source_facts(source: str, options: dict[str, Any]) -> dict[str, Any]:
     from undertow.sources.describe import describe
 
     found = describe(source, **options)
+    stream = found.stream
     return {
         "kind": "source",
-        "format": found.format,
-        "shape": list(found.shape),
-        "modes": list(found.dims),
-        "labels": {
-            name: _few(labels) for name, labels in zip(found.dims, found.labels, strict=True) if labels is not None
-        },
-        "slices": found.length,
-        "times": found.time_name,
+        "format": stream.format,
+        "shape": list(stream.shape),
+        "modes": list(stream.dims),
+        "labels": {name: _few(labels) for name, labels in zip(stream.dims, stream.labels, strict=True) if labels},
+        "slices": stream.length,
+        "times": stream.time_name,
         "first_time": None if found.first_time is None else str(found.first_time),
         "last_time": None if found.last_time is None else str(found.last_time),
         "step": None if found.step is None else str(found.step),
-        "missing": found.share_missing,
+        "missing": found.fraction_missing,
         "smallest": found.smallest,
         "largest": found.largest,
-        "looked_at": found.looked_at,
-        "notices": list(found.notices),
+        "slices_read": found.slices_read,
+        "notices": stream.notices,
     }
 
 
@@ -76,7 +75,6 @@ def _store_facts(path: Path) -> dict[str, Any]:
 
     run = open_store(path)
     steps, times = run.dataset, run.times
-    troubled = sum(str(text) != "ok" for text in steps["status"].values)
     return {
         "kind": "store",
         "source": run.source,
@@ -92,7 +90,7 @@ def _store_facts(path: Path) -> dict[str, Any]:
         "outlier_rate": float(steps["outlier_rate"].values.mean()) if run.length else None,
         "alerts": steps.attrs.get("alerts"),
         "threshold": run.threshold,
-        "slices_noticed": troubled,
+        "slices_flagged": sum(str(text) != "ok" for text in steps["status"].values),
         "megabytes": round(sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 2**20, 2),
         "settings": run.settings,
     }

@@ -1,9 +1,9 @@
-"""Whatever goes wrong in a file or its library becomes one sentence; sizes are checked before anything is allocated."""
+"""Errors of files and libraries as one sentence each; sizes are validated before anything is allocated."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -16,13 +16,13 @@ MAX_SLICE_ENTRIES = 2**28
 """Entries of one slice: 2 GiB in double precision. Larger claims come from damaged headers or need to be cut."""
 
 MAX_LOADED_BYTES = 2**31
-"""What may be read at once where a format cannot be read piece by piece."""
+"""Largest array that is read as a whole where a format cannot be read in parts."""
 
 MAX_LENGTH = 2**40
 
 
 @contextmanager
-def told_in_one_sentence(what: str, remedy: str) -> Iterator[None]:
+def one_sentence(what: str, remedy: str) -> Iterator[None]:
     """Turn any exception into a :class:`StreamError`: libraries raise whatever they like for damaged files."""
     try:
         yield
@@ -41,23 +41,19 @@ def _reason(error: Exception) -> str:
     return short.rstrip(".:") or type(error).__name__
 
 
-def optional(module: str, extra: str, purpose: str) -> Any:
-    """An optional package, imported only now; its absence is one sentence with the command that helps."""
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """An optional package, imported when needed; its absence is one sentence with the command that installs it."""
     try:
         return import_module(module)
     except ImportError:
-        package = module.split(".")[0]
-        raise StreamError(
-            f"{purpose} needs {package}, which is not installed: pip install 'undertow[{extra}]'"
-        ) from None
+        name = module.split(".")[0]
+        raise StreamError(f"{purpose} needs {name}, which is not installed: pip install 'undertow[{extra}]'") from None
 
 
 def check_slice_shape(name: str, shape: tuple[int, ...]) -> None:
-    """Refuse slices without modes or entries, and those that cannot be meant."""
+    """Refuse slices without modes or entries, and sizes that only a damaged header claims."""
     if not shape:
-        raise StreamError(
-            f"{name} must have a time axis and at least one more, got one axis only: reshape it to (times, 1)"
-        )
+        raise StreamError(f"{name} must have a time axis and at least one more, got one axis: reshape it to (times, 1)")
     if math.prod(shape) == 0:
         raise StreamError(f"{name} must have slices with at least one entry, got shape {shape}: check the file")
     if math.prod(shape) > MAX_SLICE_ENTRIES:
@@ -68,7 +64,7 @@ def check_slice_shape(name: str, shape: tuple[int, ...]) -> None:
 
 
 def check_length(name: str, length: int) -> None:
-    """Refuse a number of slices that can only come from a damaged header."""
+    """Refuse a number of slices that only a damaged header claims."""
     if not 0 <= length <= MAX_LENGTH:
         raise StreamError(f"{name} claims to hold {length} slices: check the file, it may be damaged")
 
@@ -77,3 +73,14 @@ def check_real(name: str, dtype: np.dtype[Any]) -> None:
     """Only real numbers: never objects, which would have to be unpickled."""
     if dtype.kind not in "biuf" or dtype.hasobject:
         raise StreamError(f"{name} must hold real numbers, got dtype {dtype}: convert it to float first")
+
+
+def foreign_position(name: str) -> StreamError:
+    """The error for a position that this source cannot have given."""
+    return StreamError(f"the position to resume {name} from belongs to another source: start from the beginning")
+
+
+def shortened(labels: Sequence[Any], most: int = 8) -> str:
+    """Some of the labels, for a sentence."""
+    shown = ", ".join(str(label) for label in labels[:most])
+    return shown if len(labels) <= most else f"{shown} … ({len(labels)} in all)"

@@ -10,7 +10,7 @@ from undertow.sources.base import StreamError
 
 
 class Follow:
-    """How long to wait for more, and how often to look; ends on an idle limit, on :meth:`stop` and on Ctrl-C."""
+    """How long to wait for more, and how often to check; ends on an idle limit, on :meth:`stop` and on Ctrl-C."""
 
     def __init__(self, idle: float | None = None, poll: float = 0.5) -> None:
         if idle is not None and not idle >= 0:
@@ -25,7 +25,7 @@ class Follow:
         self._stopped.set()
 
     def wait(self, grew: Callable[[], bool]) -> bool:
-        """Whether there is more: True as soon as ``grew()`` says so, False once nothing came for ``idle`` seconds."""
+        """Whether there is more: True as soon as ``grew()`` is, False once nothing came for ``idle`` seconds."""
         begin = time.monotonic()
         while not self._stopped.is_set():
             if grew():

@@ -1,25 +1,30 @@
-"""What the user says about a source, and how texts from a command line become values."""
+"""The options of ``open_stream`` as two frozen records: how to read a source, and what to do with its slices."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from undertow.sources.base import Label, StreamError
-from undertow.sources.errors import told_in_one_sentence
+from undertow.sources.errors import one_sentence
 from undertow.sources.following import Follow
-from undertow.sources.preparation import selecting
 
 
 @dataclass(frozen=True)
-class Options:
-    """What the user said about a source; None where nothing was said. :func:`open_stream` explains each."""
+class SourceOptions:
+    """How a source is read; None where the user gave nothing. :func:`open_stream` explains each option.
 
+    ``follow`` holds the options ``follow``, ``idle`` and ``poll``.
+    """
+
+    format: str | None = None
     time_axis: int | str | None = None
     time: str | None = None
     modes: tuple[str, ...] | None = None
@@ -32,9 +37,64 @@ class Options:
     pixels: str | None = None
     follow: Follow | None = None
 
+    def __post_init__(self) -> None:
+        _check_choice("duplicates", self.duplicates or "refuse", ("refuse", "sum"))
 
-def check_choice(name: str, chosen: str, choices: Sequence[str]) -> None:
-    """One of a few words."""
+    def canonical(self) -> dict[str, str]:
+        """What identifies this reading, as texts; ``format`` shows in the source, ``follow`` changes no slice."""
+        names = (each.name for each in fields(self) if each.name not in ("format", "follow"))
+        return {name: str(getattr(self, name)) for name in names}
+
+    def check_known(self, what: str, known: frozenset[str]) -> None:
+        """Refuse an option that would have no effect; modes and labels can be named in every format."""
+        for each in fields(self):
+            if getattr(self, each.name) is not None and each.name not in known | {"format", "modes", "labels"}:
+                raise StreamError(f"{each.name} has no meaning for {what}: leave it out")
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is done to each slice, whatever its format; :func:`open_stream` explains each option."""
+
+    select: Mapping[str | int, Any] = field(default_factory=dict)
+    resize: Any = None
+    missing_value: tuple[float, ...] = ()
+    mask: Any = field(default=None, compare=False)
+    late: str = "keep"
+    gaps: str = "keep"
+    step: Any = None
+
+    def __post_init__(self) -> None:
+        _check_choice("late", self.late, ("keep", "skip", "refuse"))
+        _check_choice("gaps", self.gaps, ("keep", "fill", "refuse"))
+
+    def canonical(self) -> dict[str, str]:
+        """What identifies this preparation, as texts; the step counts as the stream comes to know it."""
+        return {
+            "select": str(self.select),
+            "resize": str(self.resize),
+            "missing": str(self.missing_value),
+            "mask": str(self._mask_identity()),
+            "late": self.late,
+            "gaps": self.gaps,
+        }
+
+    def _mask_identity(self) -> str | None:
+        if self.mask is None:
+            return None
+        if isinstance(self.mask, (str, os.PathLike)):
+            path = Path(self.mask)
+            return f"{path.name} {first_bytes(path, 2**20) if path.is_file() else ''}"
+        return hashlib.sha256(np.ascontiguousarray(self.mask).tobytes()).hexdigest()
+
+
+def first_bytes(path: Path, count: int = 4096) -> str:
+    """Digest of the beginning of a file, which stays the same while the file grows."""
+    with path.open("rb") as file:
+        return hashlib.sha256(file.read(count)).hexdigest()
+
+
+def _check_choice(name: str, chosen: str, choices: Sequence[str]) -> None:
     if chosen not in choices:
         raise StreamError(f"{name} must be one of {', '.join(choices)}, got {chosen!r}")
 
@@ -49,31 +109,46 @@ def parse_names(option: str, given: str | Sequence[str] | None) -> tuple[str, ..
     return names
 
 
+def parse_parts(option: str, given: Any) -> dict[str | int, Any]:
+    """Something per mode: a mapping, or texts ``mode=part`` from a command line."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return dict(given)
+    parts: dict[str | int, Any] = {}
+    for text in [given] if isinstance(given, str) else given:
+        key, sign, part = str(text).partition("=")
+        if not sign or not key.strip() or not part.strip():
+            raise StreamError(f"{option} must have the form mode=0:10 or mode=A,B, got {text!r}")
+        parts[key.strip()] = part.strip()
+    return parts
+
+
 def parse_labels(given: Any) -> dict[str, tuple[Label, ...]] | None:
     """Labels per mode; a text is a list with commas, or after an @ the name of a file with one label a line."""
     if given is None:
         return None
-    made: dict[str, tuple[Label, ...]] = {}
-    for mode, labels in selecting.as_mapping(given).items():
+    parsed: dict[str, tuple[Label, ...]] = {}
+    for mode, labels in parse_parts("labels", given).items():
         if isinstance(labels, str) and labels.startswith("@"):
-            with told_in_one_sentence(f"labels could not be read from {labels[1:]}", "name a text file"):
-                made[str(mode)] = tuple(line for line in Path(labels[1:]).read_text("utf-8").splitlines() if line)
+            with one_sentence(f"labels could not be read from {labels[1:]}", "name a text file"):
+                made: tuple[Label, ...] = tuple(filter(None, Path(labels[1:]).read_text("utf-8").splitlines()))
         elif isinstance(labels, str):
-            made[str(mode)] = tuple(label.strip() for label in labels.split(","))
+            made = tuple(label.strip() for label in labels.split(","))
         else:
-            made[str(mode)] = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
-        if len({str(label) for label in made[str(mode)]}) < len(made[str(mode)]) or not made[str(mode)]:
+            made = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
+        if len({str(label) for label in made}) < len(made) or not made:
             raise StreamError(f"labels of {mode} must all be different, and at least one, got {labels!r}")
-    return made
+        parsed[str(mode)] = made
+    return parsed
 
 
 def parse_frame_size(size: Any) -> tuple[int, int] | None:
     """Width and height, also as ``176x144``."""
     if size is None:
         return None
-    pieces = re.split(r"[x×,]", size) if isinstance(size, str) else size
     try:
-        width, height = (int(piece) for piece in pieces)
+        width, height = (int(part) for part in (re.split(r"[x×,]", size) if isinstance(size, str) else size))
     except (TypeError, ValueError):
         width = height = 0
     if width < 1 or height < 1:
@@ -81,14 +156,12 @@ def parse_frame_size(size: Any) -> tuple[int, int] | None:
     return width, height
 
 
-def parse_numbers(given: Any) -> tuple[float, ...]:
+def parse_numbers(option: str, given: Any) -> tuple[float, ...]:
     """Numbers: one, several, or a text with commas."""
     if given is None:
         return ()
-    pieces = (
-        given.split(",") if isinstance(given, str) else given if isinstance(given, (Sequence, Mapping)) else [given]
-    )
+    several = given.split(",") if isinstance(given, str) else given
     try:
-        return tuple(float(piece) for piece in pieces)
+        return tuple(float(number) for number in (several if isinstance(several, (Sequence, Mapping)) else [several]))
     except (TypeError, ValueError):
-        raise StreamError(f"missing_value must be a number or several, got {given!r}") from None
+        raise StreamError(f"{option} must be a number or several, got {given!r}") from None

@@ -1,1 +1,1 @@
-"""One file per format."""
+"""One file per format; ``registry.py`` lists them."""

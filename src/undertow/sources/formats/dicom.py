@@ -1,4 +1,4 @@
-"""DICOM: a folder that holds one series, one picture a file, or one file with many frames."""
+"""DICOM: a folder that holds one series, one image a file, or one file with many frames."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
-from undertow.sources.errors import check_slice_shape, optional, told_in_one_sentence
-from undertow.sources.formats.base import Indexed
-from undertow.sources.options import Options
-from undertow.sources.preparation.selecting import shortened
+from undertow.sources.errors import check_slice_shape, import_extra, one_sentence, shortened
+from undertow.sources.formats.base import FRAME_DIMS, Indexed
+from undertow.sources.options import SourceOptions
 
 _ORDER = ("TemporalPositionIdentifier", "AcquisitionNumber", "AcquisitionTime", "TriggerTime", "InstanceNumber")
 _TAGS = (
@@ -26,30 +25,30 @@ _TAGS = (
 
 
 @dataclass(frozen=True)
-class Picture:
-    """One file of a series: where it lies along the body's axis, and what orders it in time."""
+class Image:
+    """One file of a series: its location along the axis of the body, and what orders it in time."""
 
     path: Path
     series: str
-    place: float
+    location: float
     order: tuple[float, ...]
     shape: tuple[int, ...]
 
 
 class DicomSeries(Indexed):
-    """Pictures over time; volumes over time if there are several places; a volume's places if there is one time."""
+    """Images over time; volumes over time if there are several locations; a volume's images if there is one time."""
 
     format = "dicom"
 
-    def __init__(self, path: Path, options: Options) -> None:
-        pictures = _one_series([_look_at(file) for file in dicom_files(path)], path.name, options.variable)
-        self._frames = _frames(pictures, path.name)
+    def __init__(self, path: Path, options: SourceOptions) -> None:
+        images = _one_series([_read_header(file) for file in dicom_files(path)], path.name, options.variable)
+        self._frames = _frames(images, path.name)
         first = self._frames[0][0]
-        if any(picture.shape != first.shape for frame in self._frames for picture in frame):
-            raise StreamError(f"{path.name} holds pictures of several sizes: keep those of one size")
+        if any(image.shape != first.shape for frame in self._frames for image in frame):
+            raise StreamError(f"{path.name} holds images of several sizes: keep those of one size")
         depth = len(self._frames[0])
         shape = (*first.shape, depth) if depth > 1 else first.shape
-        dims = ("row", "column", *(("colour",) if len(first.shape) == 3 else ()), *(("slice",) if depth > 1 else ()))
+        dims = FRAME_DIMS[: len(first.shape)] + (("slice",) if depth > 1 else ())
         super().__init__(path.name, shape, len(self._frames), dims)
         self.times = _times([frame[0] for frame in self._frames])
 
@@ -59,8 +58,8 @@ class DicomSeries(Indexed):
     def identity(self) -> str:  # noqa: D102
         return hashlib.sha256(self._frames[0][0].path.name.encode() + self.at(0).tobytes()).hexdigest()
 
-    def _volume(self, frame: Sequence[Picture]) -> NDArray[Any]:
-        layers = [_pixels(picture.path, None) for picture in frame]
+    def _volume(self, frame: Sequence[Image]) -> NDArray[Any]:
+        layers = [_pixels(image.path, None) for image in frame]
         return layers[0] if len(layers) == 1 else np.stack(layers, axis=-1)
 
 
@@ -69,11 +68,11 @@ class DicomFrames(Indexed):
 
     format = "dicom"
 
-    def __init__(self, path: Path, options: Options) -> None:
+    def __init__(self, path: Path, options: SourceOptions) -> None:
         header = _header(path, (*_TAGS, "FrameTime"))
         count = int(header.get("NumberOfFrames") or 1)
         shape = _shape(header, path.name)
-        super().__init__(path.name, shape, count, ("row", "column", "colour")[: len(shape)])
+        super().__init__(path.name, shape, count, FRAME_DIMS[: len(shape)])
         size = int(np.prod(shape)) * int(header.get("BitsAllocated") or 8) // 8
         if not header.file_meta.TransferSyntaxUID.is_compressed and size * count > path.stat().st_size:
             raise StreamError(f"{path.name} claims {count} frames of {size} bytes, more than it holds: it is damaged")
@@ -100,8 +99,8 @@ def _is_dicom(file: Path) -> bool:
 
 
 def _header(path: Path, tags: Sequence[str]) -> Any:
-    pydicom = optional("pydicom", "mri", "A DICOM file")
-    with told_in_one_sentence(f"{path.name} could not be read", "check that it is a complete DICOM file"):
+    pydicom = import_extra("pydicom", "mri", "A DICOM file")
+    with one_sentence(f"{path.name} could not be read", "check that it is a complete DICOM file"):
         return pydicom.dcmread(path, stop_before_pixels=True, specific_tags=list(tags))
 
 
@@ -113,17 +112,19 @@ def _shape(header: Any, name: str) -> tuple[int, ...]:
     return shape
 
 
-def _look_at(path: Path) -> Picture:
+def _read_header(path: Path) -> Image:
     header = _header(path, _TAGS)
-    with told_in_one_sentence(f"{path.name} could not be read", "check that it is a complete DICOM file"):
+    with one_sentence(f"{path.name} could not be read", "check that it is a complete DICOM file"):
         if int(header.get("NumberOfFrames") or 1) > 1:
             raise StreamError(f"{path.name} holds many frames in one file: name the file instead of its folder")
         order = tuple(_number(header.get(key)) for key in _ORDER)
-        return Picture(path, str(header.get("SeriesInstanceUID", "")), _place(header), order, _shape(header, path.name))
+        return Image(
+            path, str(header.get("SeriesInstanceUID", "")), _location(header), order, _shape(header, path.name)
+        )
 
 
-def _place(header: Any) -> float:
-    """How far along the axis of the body: the position projected on the normal of the picture."""
+def _location(header: Any) -> float:
+    """How far along the axis of the body: the position projected on the normal of the image."""
     position, orientation = header.get("ImagePositionPatient"), header.get("ImageOrientationPatient")
     if position is not None and orientation is not None and len(position) == 3 and len(orientation) == 6:
         across, down = np.array(orientation, float).reshape(2, 3)
@@ -139,37 +140,37 @@ def _number(value: Any) -> float:
     return number if np.isfinite(number) else 0.0
 
 
-def _one_series(pictures: list[Picture], name: str, wanted: str | None) -> list[Picture]:
-    series = sorted({picture.series for picture in pictures})
-    if not pictures:
+def _one_series(images: list[Image], name: str, wanted: str | None) -> list[Image]:
+    series = sorted({image.series for image in images})
+    if not images:
         raise StreamError(f"{name} holds no DICOM files: name another folder")
     if wanted is None and len(series) > 1:
         raise StreamError(f"{name} holds several series, {shortened(series)}: name one of them with variable=…")
     if wanted is not None and wanted not in series:
         raise StreamError(f"{name} holds no series {wanted!r}: it holds {shortened(series)}")
-    return [picture for picture in pictures if wanted is None or picture.series == wanted]
+    return [image for image in images if wanted is None or image.series == wanted]
 
 
-def _frames(pictures: list[Picture], name: str) -> list[list[Picture]]:
-    """Per time step the pictures from one end of the body to the other."""
-    by_place: dict[float, list[Picture]] = defaultdict(list)
-    for picture in sorted(pictures, key=lambda picture: (picture.order, picture.path.name)):
-        by_place[picture.place].append(picture)
-    places = [by_place[place] for place in sorted(by_place)]
-    counts = {len(place) for place in places}
+def _frames(images: list[Image], name: str) -> list[list[Image]]:
+    """Per time step the images from one end of the body to the other."""
+    by_location: dict[float, list[Image]] = defaultdict(list)
+    for image in sorted(images, key=lambda image: (image.order, image.path.name)):
+        by_location[image.location].append(image)
+    stacks = [by_location[location] for location in sorted(by_location)]
+    counts = {len(stack) for stack in stacks}
     if len(counts) > 1:
         raise StreamError(
-            f"{name} holds {min(counts)} to {max(counts)} pictures per place: keep the files of a complete series only"
+            f"{name} holds {min(counts)} to {max(counts)} images per location: keep the files of a complete series only"
         )
     if counts == {1}:
-        return [[place[0]] for place in places]  # one volume, or one picture: its places are the stream
-    return [list(frame) for frame in zip(*places, strict=True)]
+        return stacks  # one volume, or one image: its locations are the stream
+    return [list(frame) for frame in zip(*stacks, strict=True)]
 
 
-def _times(firsts: list[Picture]) -> NDArray[Any] | None:
+def _times(firsts: list[Image]) -> NDArray[Any] | None:
     """Seconds from the trigger or of the day, whichever increases from slice to slice."""
-    triggers = np.array([picture.order[3] for picture in firsts]) / 1000
-    clock = np.array([_seconds_of_day(picture.order[2]) for picture in firsts])
+    triggers = np.array([image.order[3] for image in firsts]) / 1000
+    clock = np.array([_seconds_of_day(image.order[2]) for image in firsts])
     return next((times for times in (triggers, clock) if len(times) > 1 and (np.diff(times) > 0).all()), None)
 
 
@@ -179,8 +180,8 @@ def _seconds_of_day(clock: float) -> float:
 
 
 def _pixels(path: Path, index: int | None) -> NDArray[Any]:
-    pixels = optional("pydicom.pixels", "mri", "A DICOM file")
-    with told_in_one_sentence(f"{path.name} could not be read", "check that it is complete, or unpack it first"):
+    pixels = import_extra("pydicom.pixels", "mri", "A DICOM file")
+    with one_sentence(f"{path.name} could not be read", "check that it is complete, or unpack it first"):
         array = np.asarray(pixels.pixel_array(path, index=index, raw=True))
         header = _header(path, ("RescaleSlope", "RescaleIntercept"))
         slope, intercept = header.get("RescaleSlope"), header.get("RescaleIntercept")
@@ -189,6 +190,6 @@ def _pixels(path: Path, index: int | None) -> NDArray[Any]:
         return array * float(1 if slope is None else slope) + float(intercept or 0)
 
 
-def open_dicom(path: Path, options: Options) -> Indexed:
+def open_dicom(path: Path, options: SourceOptions) -> Indexed:
     """A folder with a series (``variable`` names one of several), or one file with many frames."""
     return DicomSeries(path, options) if path.is_dir() else DicomFrames(path, options)

@@ -1,4 +1,4 @@
-"""A folder with one picture (or one ``.npy`` file) per slice, in the order of their names; it may still grow."""
+"""A folder with one image (or one ``.npy`` file) per slice, in the order of their names; it may still grow."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, StreamError
-from undertow.sources.errors import MAX_SLICE_ENTRIES, check_slice_shape, optional, told_in_one_sentence
-from undertow.sources.formats.base import Raw, Source
-from undertow.sources.formats.npy import Layout
-from undertow.sources.options import Options
+from undertow.sources.errors import MAX_SLICE_ENTRIES, check_slice_shape, foreign_position, import_extra, one_sentence
+from undertow.sources.formats.base import COLOURS, FRAME_DIMS, Raw, Source
+from undertow.sources.formats.npy import NpyHeader
+from undertow.sources.options import SourceOptions
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".pgm", ".ppm", ".webp", ".gif", ".npy")
-COLOURS = ("red", "green", "blue")
 _FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "PPM", "WEBP", "GIF")  # those whose readers are pure decoders, nothing else
 
 
@@ -28,52 +27,46 @@ class Folder(Source):
 
     format = "images"
 
-    def __init__(self, path: Path, options: Options) -> None:
+    def __init__(self, path: Path, options: SourceOptions) -> None:
         self._path, self._colour, self._follow = path, bool(options.colour), options.follow
-        names = _names(path)
-        if not names and self._follow is not None and self._follow.wait(lambda: bool(_names(path))):
-            names = _names(path)
+        if self._follow is not None:
+            self._follow.wait(lambda: bool(self._after(None)))
+        names = self._after(None)
         if not names:
-            raise StreamError(f"{path.name} holds no pictures: it needs files such as 0001.png, 0002.png")
+            raise StreamError(f"{path.name} holds no images: it needs files such as 0001.png, 0002.png")
         array = self._load(names[0])
-        picture = self._kind(names[0]) == "picture"
-        dims = ("row", "column", "colour")[: array.ndim] if picture and array.ndim < 4 else None
-        labels = (None, None, COLOURS)[: array.ndim] if picture and self._colour else None
+        is_image = not _is_array(names[0])
+        dims = FRAME_DIMS[: array.ndim] if is_image and array.ndim < 4 else None
+        labels = (None, None, COLOURS)[: array.ndim] if is_image and self._colour else None
         super().__init__(path.name, array.shape, dims, labels)
         self.length = None if self._follow is not None else len(names)
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
-        last: str | None = None
-        if position is not None:
-            named = position.get("file")
-            if not isinstance(named, str):
-                raise StreamError(f"the position to resume {self.name} from is not one of its own: start afresh")
-            last = named
-        names = self._after(last)
+        last = None if position is None else position.get("file")
+        if not isinstance(last, str) and position is not None:
+            raise foreign_position(self.name)
         while True:
-            for name in names:
-                if self._follow is None or self._is_complete(name):
-                    yield Raw(Path(name).stem, {"file": name}, partial(self._load, name))
-                    last = name
-                else:
+            for name in self._after(last):
+                if self._follow is not None and not self._is_complete(name):
                     break
+                yield Raw(Path(name).stem, {"file": name}, partial(self._load, name))
+                last = name
             if self._follow is None or not self._follow.wait(partial(self._has_next, last)):
                 return
-            names = self._after(last)
 
     def identity(self) -> str:  # noqa: D102
-        first = _names(self._path)[0]
+        first = self._after(None)[0]
         return hashlib.sha256(first.encode() + np.ascontiguousarray(self._load(first)).tobytes()).hexdigest()
 
-    def close(self) -> None:  # noqa: D102
-        if self._follow is not None:
-            self._follow.stop()
+    def _after(self, last: Any) -> list[str]:
+        """The names of the files after ``last``, in order."""
+        names = (entry.name for entry in self._path.iterdir() if entry.suffix.lower() in SUFFIXES)
+        names = (
+            name for name in names if not name.startswith(".") and (last is None or _natural(name) > _natural(last))
+        )
+        return sorted(names, key=_natural)
 
-    def _after(self, last: str | None) -> list[str]:
-        names = _names(self._path)
-        return names if last is None else [name for name in names if _natural(name) > _natural(last)]
-
-    def _has_next(self, last: str | None) -> bool:
+    def _has_next(self, last: Any) -> bool:
         following = self._after(last)
         return bool(following) and self._is_complete(following[0])
 
@@ -85,28 +78,25 @@ class Folder(Source):
             return False
         return True
 
-    def _kind(self, name: str) -> str:
-        return "array" if name.lower().endswith(".npy") else "picture"
-
     def _load(self, name: str) -> NDArray[Any]:
         path = self._path / name
-        with told_in_one_sentence(f"{self._path.name}/{name} could not be read", "check that it is a complete file"):
-            return read_array(path) if self._kind(name) == "array" else read_picture(path, self._colour)
+        with one_sentence(f"{self._path.name}/{name} could not be read", "check that it is a complete file"):
+            return read_array(path) if _is_array(name) else read_image(path, self._colour)
 
 
 def read_array(path: Path) -> NDArray[Any]:
     """A small ``.npy`` file as a whole."""
     with path.open("rb") as file:
-        layout = Layout(file, path.name)
-        check_slice_shape(path.name, layout.shape)
-        layout.check_fits(path.name, path.stat().st_size - layout.offset)
-        flat = np.fromfile(file, layout.dtype, count=layout.size // layout.dtype.itemsize)
-    return flat.reshape(layout.shape, order="F" if layout.fortran else "C")
+        header = NpyHeader(file, path.name)
+        check_slice_shape(path.name, header.shape)
+        header.check_fits(path.name, path.stat().st_size - header.offset)
+        flat = np.fromfile(file, header.dtype, count=header.size // header.dtype.itemsize)
+    return flat.reshape(header.shape, order=header.order)
 
 
-def read_picture(path: Path, colour: bool) -> NDArray[Any]:
-    """A picture as grey values (rows, columns) or as colours (rows, columns, 3)."""
-    pillow = optional("PIL.Image", "images", "A folder of pictures")
+def read_image(path: Path, colour: bool) -> NDArray[Any]:
+    """An image as grey values (rows, columns) or as colours (rows, columns, 3)."""
+    pillow = import_extra("PIL.Image", "images", "A folder of images")
     with pillow.open(path, formats=_FORMATS) as image:
         if image.width * image.height > MAX_SLICE_ENTRIES:
             raise StreamError(f"{path.name} claims {image.width}×{image.height} pixels: it may be damaged")
@@ -116,19 +106,11 @@ def read_picture(path: Path, colour: bool) -> NDArray[Any]:
         return np.asarray(image if deep else image.convert("L"))
 
 
-def _names(path: Path) -> list[str]:
-    found = (
-        entry.name for entry in path.iterdir() if entry.suffix.lower() in SUFFIXES and not entry.name.startswith(".")
-    )
-    return sorted(found, key=_natural)
+def _is_array(name: str) -> bool:
+    return name.lower().endswith(".npy")
 
 
 def _natural(name: str) -> tuple[list[tuple[int, int, str]], str]:
     """Sorts 2 before 10; the name itself settles ties such as 01 and 1."""
-    pieces = re.findall(r"\d+|\D+", name)
-    return [(0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in pieces], name
-
-
-def open_folder(path: Path, options: Options) -> Folder:
-    """A folder of pictures or of ``.npy`` files."""
-    return Folder(path, options)
+    parts = re.findall(r"\d+|\D+", name)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts], name

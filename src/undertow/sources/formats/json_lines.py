@@ -1,4 +1,4 @@
-"""Newline-delimited JSON, one slice a line: ``{"time": "2024-05-01T12:00", "values": [[1, null], [3, 4]]}``."""
+"""Newline-delimited JSON: a slice a line, ``{"time": "2024-05-01T12:00", "values": [[1, null], [3, 4]]}``, or a row."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, StreamError
-from undertow.sources.errors import check_slice_shape
-from undertow.sources.formats.base import Raw, Source, integer, plain_time
-from undertow.sources.formats.lines import LineBlocks, LinePipe
-from undertow.sources.options import Options
-from undertow.sources.preparation.times import from_text
+from undertow.sources.errors import check_slice_shape, import_extra
+from undertow.sources.formats.base import Raw, Source, count_in
+from undertow.sources.formats.lines import LineBlocks, LineFile, LinePipe
+from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
+from undertow.sources.formats.table import open_table
+from undertow.sources.options import SourceOptions
+from undertow.sources.times import parse_time
 
 
 class JSONSlices(Source):
@@ -24,20 +27,20 @@ class JSONSlices(Source):
 
     format = "jsonl"
 
-    def __init__(self, lines: LineBlocks, options: Options) -> None:
-        self._lines = lines
+    def __init__(self, lines: LineBlocks, options: SourceOptions) -> None:
+        self._lines, self.name = lines, lines.name
         self._time, self._value = options.time or "time", options.value or "values"
         first = lines.first_line()
         if not first.strip():
             raise StreamError(f"{lines.name} must begin with a slice in JSON, got an empty line")
-        super().__init__(lines.name, self._parsed(lines.name, first)[1].shape)
+        super().__init__(lines.name, self._parsed(first)[1].shape)
         self.time_name = self._time
         self._identity = "" if isinstance(lines, LinePipe) else hashlib.sha256(first).hexdigest()
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
-        for end, line in self._lines.lines(integer(self.name, position, "offset")):
+        for end, line in self._lines.lines(count_in(position, "offset", self.name)):
             if line.strip():
-                time, values = self._parsed(self.name, line)
+                time, values = self._parsed(line)
                 yield Raw(time, {"offset": end}, partial(np.asarray, values))
 
     def identity(self) -> str:  # noqa: D102
@@ -46,25 +49,70 @@ class JSONSlices(Source):
     def close(self) -> None:  # noqa: D102
         self._lines.close()
 
-    def _parsed(self, name: str, line: bytes) -> tuple[Any, NDArray[np.float64]]:
+    def _parsed(self, line: bytes) -> tuple[Any, NDArray[np.float64]]:
+        name, time = self.name, None
         try:
             content = json.loads(line)
         except (ValueError, RecursionError):
             raise StreamError(f"{name} must have one JSON value per line, got {_shown(line)}") from None
-        time = None
         if isinstance(content, dict):
             if self._value not in content:
-                raise StreamError(
-                    f"{name} has a line without {self._value!r}, with {', '.join(list(content)[:8])}: give value"
-                )
-            time = content.get(self._time)
-            content = content[self._value]
+                keys = ", ".join(list(content)[:8])
+                raise StreamError(f"{name} has a line without {self._value!r}, with {keys}: give value")
+            time, content = content.get(self._time), content[self._value]
         try:
             values = np.array(content, dtype=np.float64)  # null becomes NaN
         except (ValueError, TypeError, OverflowError):
             raise StreamError(f"{name} must have nested lists of numbers of equal length, got {_shown(line)}") from None
         check_slice_shape(name, values.shape)
-        return from_text(time) if isinstance(time, str) else plain_time(time), values
+        return parse_time(time), values
+
+
+class JSONRows(Rows):
+    """Rows of a long table, one JSON object a line; a batch starts at a byte."""
+
+    def __init__(self, lines: LineBlocks, columns: Columns) -> None:
+        super().__init__(lines.name, columns)
+        self._lines = lines
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:  # noqa: D102
+        arrow = import_extra("pyarrow", "table", "A table of JSON lines")
+        for offset, block in self._lines.blocks(start):
+            rows = [self._checked(json.loads(line)) for line in block.splitlines() if line.strip()]
+            if rows:
+                data = {name: [row[name] for row in rows] for name in self.columns.names}
+                data[self.columns.time] = [parse_time(t) if isinstance(t, str) else t for t in data[self.columns.time]]
+                for mode in self.columns.modes:
+                    data[mode] = [None if label is None else str(label) for label in data[mode]]
+                yield self.batch(arrow.table(data), offset)
+
+    def close(self) -> None:  # noqa: D102
+        self._lines.close()
+
+    def _checked(self, row: Any) -> dict[str, Any]:
+        if not isinstance(row, dict):
+            raise StreamError(f"{self.name} must have an object such as {{…}} in each line, got {str(row)[:40]!r}")
+        self.check_columns(list(row))
+        return row
+
+
+def open_json_lines(path: Path, options: SourceOptions) -> Source:
+    """A file, which may still grow."""
+    first_pass = LineFile(path, growing=options.follow is not None)
+    return _open(LineFile(path, options.follow), options, first_pass)
+
+
+def open_json_pipe(file: Any, name: str, options: SourceOptions) -> Source:
+    """A pipe."""
+    return _open(LinePipe(file, name), options, None)
+
+
+def _open(lines: LineBlocks, options: SourceOptions, first_pass: LineBlocks | None) -> Source:
+    """A slice a line, or a row of a long table a line if its columns are named."""
+    if options.modes is None or options.value is None:
+        return JSONSlices(lines, options)
+    columns = columns_of(lines.name, options)
+    return open_table(JSONRows(lines, columns), options, None if first_pass is None else JSONRows(first_pass, columns))
 
 
 def _shown(line: bytes) -> str:

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import Label, StreamError
-from undertow.sources.errors import check_real, check_slice_shape, optional
+from undertow.sources.errors import check_real, check_slice_shape, import_extra
 from undertow.sources.formats import hdf5, zarr_codecs
-from undertow.sources.formats.base import CHUNK_BYTES, Indexed, block_length, plain_time
+from undertow.sources.formats.base import CHUNK_BYTES, Indexed, block_length
 from undertow.sources.formats.variables import TIME_NAMES, choose
-from undertow.sources.options import Options
+from undertow.sources.options import SourceOptions
+from undertow.sources.times import plain_time
 
 _MAX_COORDINATE = 2**27
 
@@ -24,7 +25,13 @@ class LabelledArray(Indexed):
     """One variable of a data set, read in blocks of the chunks it is stored in."""
 
     def __init__(
-        self, dataset: Any, reopen: Callable[[], Any], name: str, format: str, options: Options, folder: Path | None
+        self,
+        dataset: Any,
+        reopen: Callable[[], Any],
+        name: str,
+        format: str,
+        options: SourceOptions,
+        folder: Path | None,
     ) -> None:
         self.format, self._dataset, self._reopen, self._options, self._folder = format, dataset, reopen, options, folder
         array, time = _chosen_array(dataset, name, options)
@@ -45,14 +52,14 @@ class LabelledArray(Indexed):
         values = np.asarray(piece.transpose(self._time, ...).values)
         if self._folder is not None and not _is_zarr(self._folder / str(self._array.name)):
             # Chunks that are not there count as empty: a store that is gone would read as one without data.
-            raise StreamError(f"{self.name} is gone: put it back to go on")
+            raise StreamError(f"{self.name} was removed while it was read: put it back to continue")
         return values
 
     def refresh(self) -> int:  # noqa: D102
         try:
             dataset = self._reopen()
             array, time = _chosen_array(dataset, self.name, self._options)
-        except Exception:  # in the middle of being written: look again later
+        except Exception:  # in the middle of being written: try again later
             return self.length
         length = int(array.sizes[time])
         if length > self.length:
@@ -69,7 +76,7 @@ class LabelledArray(Indexed):
 
 
 def _opened(
-    reopen: Callable[[], Any], name: str, format: str, options: Options, folder: Path | None = None
+    reopen: Callable[[], Any], name: str, format: str, options: SourceOptions, folder: Path | None = None
 ) -> LabelledArray:
     dataset = reopen()
     try:
@@ -79,32 +86,32 @@ def _opened(
         raise
 
 
-def open_labelled_file(path: Path, options: Options) -> LabelledArray:
+def open_labelled_file(path: Path, options: SourceOptions) -> LabelledArray:
     """An HDF5 or NetCDF file."""
-    xarray = optional("xarray", "store", "An HDF5 or NetCDF file")
+    xarray = import_extra("xarray", "store", "An HDF5 or NetCDF file")
     group, _, variable = (options.variable or "").rpartition("/")
     with path.open("rb") as file:
         is_old = file.read(3) == b"CDF"
     if is_old:
-        optional("scipy", "matlab", "A NetCDF 3 file")
+        import_extra("scipy", "matlab", "A NetCDF 3 file")
         return _opened(lambda: xarray.open_dataset(path, engine="scipy", cache=False), path.name, "netcdf", options)
-    held = hdf5.check_file(path)
-    optional("h5netcdf", "store", "An HDF5 or NetCDF file")
+    held = hdf5.dataset_shapes(path)
+    import_extra("h5netcdf", "store", "An HDF5 or NetCDF file")
     if options.variable is None and not any("/" not in key and len(shape) > 1 for key, shape in held.items()):
-        big = {key: shape for key, shape in held.items() if len(shape) > 1}
-        group, _, variable = choose(path.name, big, None, ", ".join(held)).rpartition("/")
+        large = {key: shape for key, shape in held.items() if len(shape) > 1}
+        group, _, variable = choose(path.name, large, None, ", ".join(held)).rpartition("/")
 
     def reopen() -> Any:
         return xarray.open_dataset(path, engine="h5netcdf", group=group or None, phony_dims="sort", cache=False)
 
-    chosen = _with_variable(options, variable)
-    return _opened(reopen, path.name, "netcdf" if path.suffix == ".nc" else "hdf5", chosen)
+    options = replace(options, variable=variable or None)
+    return _opened(reopen, path.name, "netcdf" if path.suffix == ".nc" else "hdf5", options)
 
 
-def open_zarr(path: Path, options: Options) -> LabelledArray:
+def open_zarr(path: Path, options: SourceOptions) -> LabelledArray:
     """A Zarr folder."""
-    xarray = optional("xarray", "store", "A Zarr folder")
-    optional("zarr", "store", "A Zarr folder")
+    xarray = import_extra("xarray", "store", "A Zarr folder")
+    import_extra("zarr", "store", "A Zarr folder")
     group, _, variable = (options.variable or "").rpartition("/")
 
     def reopen() -> Any:
@@ -113,25 +120,21 @@ def open_zarr(path: Path, options: Options) -> LabelledArray:
             path, engine="zarr", chunks=None, cache=False, consolidated=False, group=group or None
         )
 
-    return _opened(reopen, path.name, "zarr", _with_variable(options, variable), path / group)
+    return _opened(reopen, path.name, "zarr", replace(options, variable=variable or None), path / group)
 
 
 def _is_zarr(folder: Path) -> bool:
     return any((folder / name).exists() for name in ("zarr.json", ".zarray"))
 
 
-def open_labelled_array(array: Any, options: Options) -> LabelledArray:
-    """An ``xarray.DataArray`` that is already there."""
+def open_labelled_array(array: Any, options: SourceOptions) -> LabelledArray:
+    """An ``xarray.DataArray`` in memory."""
     name = str(array.name) if array.name is not None else "array"
     return _opened(lambda: array.to_dataset(name=name), name, "xarray", options)
 
 
-def _with_variable(options: Options, variable: str) -> Options:
-    return replace(options, variable=variable or None)
-
-
-def _chosen_array(dataset: Any, name: str, options: Options) -> tuple[Any, Any]:
-    """The variable that is meant and the name of its time dimension."""
+def _chosen_array(dataset: Any, name: str, options: SourceOptions) -> tuple[Any, Any]:
+    """The variable to read and the name of its time dimension."""
     arrays = {str(key): array for key, array in dataset.data_vars.items() if array.dtype.kind in "biuf"}
     time = _time_dimension(dataset, arrays, name, options)
     candidates = {
@@ -140,7 +143,7 @@ def _chosen_array(dataset: Any, name: str, options: Options) -> tuple[Any, Any]:
     return arrays[choose(name, candidates, options.variable, ", ".join(map(str, dataset.variables)))], time
 
 
-def _time_dimension(dataset: Any, arrays: dict[str, Any], name: str, options: Options) -> Any:
+def _time_dimension(dataset: Any, arrays: dict[str, Any], name: str, options: SourceOptions) -> Any:
     """Named, or with dates along it, or with the name of a time, or unlimited, or the first where none has a name."""
     wanted = options.time if isinstance(options.time, str) else options.time_axis
     variable = options.variable if options.variable in arrays else None
@@ -154,7 +157,7 @@ def _time_dimension(dataset: Any, arrays: dict[str, Any], name: str, options: Op
         wanted = int(wanted)
     if isinstance(wanted, int):
         if not -len(dims) <= wanted < len(dims):
-            raise StreamError(f"time_axis must lie between 0 and {len(dims) - 1} for {name}, got {wanted}")
+            raise StreamError(f"time_axis must be from 0 to {len(dims) - 1} for {name}, got {wanted}")
         return dims[wanted]
     if wanted is not None:
         if wanted not in dataset.sizes:

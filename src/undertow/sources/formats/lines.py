@@ -1,4 +1,4 @@
-"""Text in blocks of whole lines: from a file, packed or not, growing or not, or from a pipe."""
+"""Text in blocks of complete lines: from a file, compressed or not, growing or not, or from a pipe."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class LineBlocks(ABC):
 
     @abstractmethod
     def sample(self, offset: int) -> bytes:
-        """Some whole lines from the line that begins at ``offset``, if they are there; they are not used up."""
+        """Some complete lines from the line that begins at ``offset``, if there are any; they stay in the blocks."""
 
     @abstractmethod
     def blocks(self, offset: int) -> Iterator[tuple[int, bytes]]:
-        """Blocks of whole lines from the line that begins at ``offset``, each with the offset where it begins."""
+        """Blocks of complete lines from the line that begins at ``offset``, each with the offset where it begins."""
 
     def lines(self, offset: int) -> Iterator[tuple[int, bytes]]:
         """Single lines with the offset after each."""
@@ -43,13 +43,13 @@ class LineBlocks(ABC):
                 yield end, line
 
     def close(self) -> None:
-        """Let go of files."""
+        """Release files and end every wait for more."""
         return
 
     def check_line(self, size: int) -> None:
-        """Refuse a line that cannot be meant."""
+        """Refuse a line that no text file has."""
         if size > MAX_LINE_BYTES:
-            raise StreamError(f"{self.name} has a line of more than {MAX_LINE_BYTES} bytes: it does not look like text")
+            raise StreamError(f"{self.name} has a line of more than {MAX_LINE_BYTES} bytes: check that it is text")
 
 
 class LineFile(LineBlocks):
@@ -59,9 +59,9 @@ class LineFile(LineBlocks):
         """A line that does not end yet counts as not yet written if the file is followed or known to be growing."""
         self.name, self._path, self._follow = path.name, path, follow
         self._growing = growing or follow is not None
-        self._packed = path.suffix.lower() == ".gz"
-        if self._packed and follow is not None:
-            raise StreamError(f"{path.name} cannot be followed: it is packed")
+        self._compressed = path.suffix.lower() == ".gz"
+        if self._compressed and follow is not None:
+            raise StreamError(f"{path.name} cannot be followed: decompress it first")
 
     def first_line(self) -> bytes:  # noqa: D102
         line = self._read_line()
@@ -76,8 +76,8 @@ class LineFile(LineBlocks):
             piece: bytes = file.read(BLOCK_BYTES)
         cut = piece.rfind(b"\n") + 1
         self.check_line(len(piece) - cut)
-        is_whole = not self._growing and len(piece) < BLOCK_BYTES  # the last line need not end with a line break
-        return piece[:cut] or (piece if is_whole else b"")
+        is_complete = not self._growing and len(piece) < BLOCK_BYTES  # the last line need not end with a line break
+        return piece[:cut] or (piece if is_complete else b"")
 
     def blocks(self, offset: int) -> Iterator[tuple[int, bytes]]:  # noqa: D102
         rest = b""
@@ -109,12 +109,12 @@ class LineFile(LineBlocks):
         return line
 
     def _open(self) -> Any:
-        return gzip.open(self._path) if self._packed else self._path.open("rb")
+        return gzip.open(self._path) if self._compressed else self._path.open("rb")
 
     def _grew(self, end: int) -> bool:
         size = os.path.getsize(self._path)
         if size < end:
-            raise StreamError(f"{self.name} became shorter while it was followed: start afresh")
+            raise StreamError(f"{self.name} became shorter while it was followed: start from the beginning")
         return size > end
 
 
@@ -134,7 +134,7 @@ class LinePipe(LineBlocks):
     def sample(self, offset: int) -> bytes:  # noqa: D102
         while self._kept.find(b"\n", offset) < 0 and self._more():
             self.check_line(len(self._kept) - offset)
-        end = self._kept.find(b"\n", offset) + 1  # one line, however many came at once: a resumed run must see the same
+        end = self._kept.find(b"\n", offset) + 1  # one line, however many have arrived: a resumed run must see the same
         return self._kept[offset:end] if end else self._kept[offset:]
 
     def blocks(self, offset: int) -> Iterator[tuple[int, bytes]]:  # noqa: D102
@@ -150,7 +150,7 @@ class LinePipe(LineBlocks):
             if wanted:
                 yield begin + len(block) - len(wanted), wanted
         if self._offset < offset:
-            raise StreamError(f"{self.name} ended before the place to resume from: send it again from its beginning")
+            raise StreamError(f"{self.name} ended before the position to resume from: send it again from its beginning")
 
     def _more(self) -> bool:
         piece = b"" if self._ended else self._file.read1(BLOCK_BYTES)

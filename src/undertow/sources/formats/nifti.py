@@ -1,7 +1,8 @@
-"""NIfTI: volumes over time (the last of four axes), or the pictures of one volume, read one at a time."""
+"""NIfTI: volumes over time (the last of four axes), or the images of one volume, read one at a time."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,47 +10,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
-from undertow.sources.errors import check_length, check_real, check_slice_shape, optional
-from undertow.sources.formats.base import Indexed
+from undertow.sources.errors import check_length, check_real, check_slice_shape, import_extra
+from undertow.sources.formats.base import Indexed, along
 from undertow.sources.formats.variables import axis_number, without
-from undertow.sources.options import Options
+from undertow.sources.options import SourceOptions
 
 _SECONDS = {"sec": 1.0, "msec": 1e-3, "usec": 1e-6}
+_MAX_COMPRESSION = 1100  # gzip compresses by at most about a thousand
 
 
 class NiftiFile(Indexed):
-    """A 4-D file is a stream of volumes; a 3-D file one of pictures along its last axis."""
+    """A 4-D file is a stream of volumes; a 3-D file one of images along its last axis."""
 
     format = "nifti"
 
-    def __init__(self, path: Path, options: Options) -> None:
-        nibabel = optional("nibabel", "mri", "A NIfTI file")
-        image = nibabel.load(path, keep_file_open=True)
+    def __init__(self, path: Path, options: SourceOptions) -> None:
+        image = import_extra("nibabel", "mri", "A NIfTI file").load(path, keep_file_open=True)
         shape = tuple(int(size) for size in image.shape)
-        check_real(path.name, np.dtype(image.header.get_data_dtype()))
-        self._axis = axis_number(path.name, options.time_axis, shape, -1)
+        dtype = np.dtype(image.header.get_data_dtype())
+        check_real(path.name, dtype)
+        self._data, self._axis = image.dataobj, axis_number(path.name, options.time_axis, shape, -1)
         slice_shape, length = without(shape, self._axis), shape[self._axis]
         check_slice_shape(path.name, slice_shape)
         check_length(path.name, length)
-        _check_size(path, image, shape)
-        dims = tuple(name for axis, name in enumerate("xyztuvw"[: len(shape)]) if axis != self._axis)
-        super().__init__(path.name, slice_shape, length, dims)
-        self._data = image.dataobj
+        _check_size(path, shape, math.prod(shape) * dtype.itemsize)
+        super().__init__(path.name, slice_shape, length, without(tuple("xyztuvw"[: len(shape)]), self._axis))
         if len(shape) == 4 and self._axis == 3:
             self.times = _times(image.header, length)
 
     def read_block(self, start: int, stop: int) -> NDArray[Any]:  # noqa: D102
-        where: list[Any] = [slice(None)] * len(self._data.shape)
-        where[self._axis] = slice(start, stop)
-        return np.moveaxis(np.asarray(self._data[tuple(where)]), self._axis, 0)
+        return along(self._data, self._axis, start, stop)
 
 
-def _check_size(path: Path, image: Any, shape: tuple[int, ...]) -> None:
-    """Refuse a header that claims more than the file holds; how much a packed file holds is seen only in reading."""
-    needed = int(np.prod([float(size) for size in shape])) * np.dtype(image.header.get_data_dtype()).itemsize
-    packed = path.suffix.lower() in (".gz", ".bz2", ".zst")
-    available = path.stat().st_size * (1100 if packed else 1)  # gzip packs by at most about a thousand
-    if needed > available:
+def _check_size(path: Path, shape: tuple[int, ...], needed: int) -> None:
+    """Refuse a header that claims more than the file holds; what a compressed file holds shows only in reading."""
+    compressed = path.suffix.lower() in (".gz", ".bz2", ".zst")
+    if needed > path.stat().st_size * (_MAX_COMPRESSION if compressed else 1):
         raise StreamError(
             f"{path.name} claims shape {shape}, {needed} bytes, more than it can hold: it is cut short or damaged"
         )
@@ -61,8 +57,3 @@ def _times(header: Any, length: int) -> NDArray[Any] | None:
     if not 0 < step < 1e9 or unit not in (*_SECONDS, "unknown"):
         return None
     return np.arange(length) * (step * _SECONDS.get(unit, 1.0))
-
-
-def open_nifti(path: Path, options: Options) -> NiftiFile:
-    """A ``.nii`` or ``.nii.gz`` file."""
-    return NiftiFile(path, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -13,28 +13,25 @@ from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
 from undertow.sources.errors import check_real
-from undertow.sources.following import Follow
 from undertow.sources.formats.base import Indexed, block_length
 from undertow.sources.formats.variables import axis_number, without
-from undertow.sources.options import Options
+from undertow.sources.options import SourceOptions
 
 _LARGE = 2**30
 
 
-class Layout:
-    """Where an array lies in a file, read from its header without touching the data."""
+class NpyHeader:
+    """Where an array lies in a file, read without touching the data."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         version = npy_format.read_magic(file)
-        if version == (1, 0):
-            header = npy_format.read_array_header_1_0(file)
-        elif version == (2, 0):
-            header = npy_format.read_array_header_2_0(file)
-        else:
+        if version not in ((1, 0), (2, 0)):
             raise StreamError(f"{name} has version {version} of the npy format, which is for structured arrays only")
-        self.shape: tuple[int, ...] = tuple(int(size) for size in header[0])
-        self.fortran: bool = bool(header[1])
-        self.dtype: np.dtype[Any] = header[2]
+        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+        self.shape: tuple[int, ...] = tuple(int(size) for size in shape)
+        self.order: Literal["C", "F"] = "F" if fortran else "C"
+        self.dtype: np.dtype[Any] = dtype
         check_real(name, self.dtype)
         if any(size < 0 for size in self.shape):
             raise StreamError(f"{name} claims the shape {self.shape}: check the file, it is damaged")
@@ -49,48 +46,45 @@ class Layout:
                 "it is cut short or damaged, write it again"
             )
 
-    def leads(self, axis: int) -> bool:
+    def is_contiguous(self, axis: int) -> bool:
         """Whether slices along this axis lie in one piece, one after the other."""
-        return axis == (len(self.shape) - 1 if self.fortran else 0)
+        return axis == (len(self.shape) - 1 if self.order == "F" else 0)
 
 
 class MappedArray(Indexed):
-    """An array in a file, mapped anew for every slice: pages that were read do not pile up in memory."""
+    """An array in a file, mapped again for every slice: pages that were read do not accumulate in memory."""
 
     format = "npy"
 
-    def __init__(self, path: Path, name: str, start: int, layout: Layout, options: Options) -> None:
-        axis = axis_number(name, options.time_axis, layout.shape, 0)
-        shape, length = without(layout.shape, axis), layout.shape[axis]
-        block = 1 if layout.leads(axis) else block_length(shape, layout.dtype.itemsize, 1024)
-        super().__init__(name, shape, length, block=block, follow=options.follow)
-        if not layout.leads(axis) and layout.size > _LARGE:
+    def __init__(self, path: Path, header: NpyHeader, options: SourceOptions, start: int = 0) -> None:
+        name, axis = path.name, axis_number(path.name, options.time_axis, header.shape, 0)
+        shape, contiguous = without(header.shape, axis), header.is_contiguous(axis)
+        block = 1 if contiguous else block_length(shape, header.dtype.itemsize, 1024)
+        super().__init__(name, shape, header.shape[axis], block=block, follow=options.follow)
+        if not contiguous and header.size > _LARGE:
             self.notices.append(
                 f"{name} has its slices scattered over the file, which is slow: save it with time first"
             )
-        self._path, self._layout, self._axis = path, layout, axis
-        self._start = start + layout.offset
+        self._path, self._header, self._axis = path, header, axis
+        self._start = start + header.offset
         self._file = path.open("rb")
 
     def read_block(self, start: int, stop: int) -> NDArray[Any]:  # noqa: D102
-        layout = self._layout
+        header = self._header
         available = os.fstat(self._file.fileno()).st_size - self._start
-        if layout.leads(self._axis):
-            piece = math.prod(self.shape) * layout.dtype.itemsize
-            if stop * piece > available:  # mapping what is not there would kill the process, not raise
-                raise StreamError(f"{self.name} became shorter while it was read: write it again")
-            shape = (*self.shape, stop - start) if layout.fortran else (stop - start, *self.shape)
-            return self._mapped(self._start + start * piece, shape)
-        layout.check_fits(self.name, available)
-        whole = np.moveaxis(self._mapped_view(self._start, layout.shape), self._axis, 0)
-        return np.array(whole[start:stop])
-
-    def _mapped_view(self, offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
-        order = "F" if self._layout.fortran else "C"
-        return np.memmap(self._file, self._layout.dtype, "r", offset, shape, order)  # type: ignore[call-overload,no-any-return]
+        if not header.is_contiguous(self._axis):
+            header.check_fits(self.name, available)
+            return np.array(self._mapped(self._start, header.shape)[start:stop])
+        piece = math.prod(self.shape) * header.dtype.itemsize
+        if stop * piece > available:  # mapping what is not there would kill the process, not raise
+            raise StreamError(f"{self.name} became shorter while it was read: write it again")
+        shape = list(header.shape)
+        shape[self._axis] = stop - start
+        return np.array(self._mapped(self._start + start * piece, tuple(shape)))
 
     def _mapped(self, offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
-        return np.moveaxis(np.array(self._mapped_view(offset, shape)), self._axis, 0)
+        view = np.memmap(self._file, self._header.dtype, "r", offset, shape, self._header.order)
+        return np.moveaxis(view, self._axis, 0)
 
     def close(self) -> None:  # noqa: D102
         super().close()
@@ -98,35 +92,37 @@ class MappedArray(Indexed):
 
 
 class NpyFile(MappedArray):
-    """One ``.npy`` file, which may grow if its header grows with it."""
+    """One ``.npy`` file, which may grow if its header grows with it; time is its first axis by default."""
 
-    def __init__(self, path: Path, options: Options) -> None:
-        super().__init__(path, path.name, 0, _layout(path, options.follow), options)
+    def __init__(self, path: Path, options: SourceOptions) -> None:
+        header = _read_header(path)
+        if options.follow is not None:
+            _check_growing(path.name, header)
+        super().__init__(path, header, options)
 
     def refresh(self) -> int:  # noqa: D102
+        old, axis = self._header, self._axis
         try:
-            layout = _layout(self._path, Follow())
-        except (ValueError, OSError):  # in the middle of being written: look again later
+            new = _read_header(self._path)
+            _check_growing(self.name, new)
+        except (ValueError, OSError):  # in the middle of being written: try again later
             return self.length
-        same = without(layout.shape, self._axis) == self.shape and layout.dtype == self._layout.dtype
-        if not same or layout.fortran != self._layout.fortran or layout.offset != self._layout.offset:
-            raise StreamError(f"{self.name} became another array while it was followed: start afresh")
-        if layout.shape[self._axis] > self.length:
-            file, self._file = self._file, self._path.open("rb")
-            file.close()
-            self._layout = layout
-        return layout.shape[self._axis]
+        same = without(new.shape, axis) == self.shape and new.dtype == old.dtype
+        if not same or (new.order, new.offset) != (old.order, old.offset):
+            raise StreamError(f"{self.name} became another array while it was followed: start from the beginning")
+        if new.shape[axis] > self.length:
+            self._file.close()
+            self._file, self._header = self._path.open("rb"), new
+        return new.shape[axis]
 
 
-def _layout(path: Path, follow: Follow | None) -> Layout:
+def _read_header(path: Path) -> NpyHeader:
     with path.open("rb") as file:
-        layout = Layout(file, path.name)
-        layout.check_fits(path.name, os.fstat(file.fileno()).st_size - layout.offset)
-        if follow is not None and not layout.leads(0):
-            raise StreamError(f"{path.name} cannot be followed: only arrays in C order grow at their end")
-    return layout
+        header = NpyHeader(file, path.name)
+        header.check_fits(path.name, os.fstat(file.fileno()).st_size - header.offset)
+    return header
 
 
-def open_npy(path: Path, options: Options) -> NpyFile:
-    """A ``.npy`` file; the first axis is time unless ``time_axis`` says otherwise."""
-    return NpyFile(path, options)
+def _check_growing(name: str, header: NpyHeader) -> None:
+    if not header.is_contiguous(0):
+        raise StreamError(f"{name} cannot be followed: only arrays in C order grow at their end")

@@ -1,4 +1,4 @@
-"""Rows of a long table as batches of columns, whatever the format; the formats are in ``table_formats.py``."""
+"""Rows of a long table as batches of columns, whatever the format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
-from undertow.sources.errors import optional
+from undertow.sources.errors import import_extra
+from undertow.sources.options import SourceOptions
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,16 @@ class Columns:
         return (self.time, *self.modes, self.value)
 
 
+def columns_of(name: str, options: SourceOptions) -> Columns:
+    """The columns that were named, all of which are needed."""
+    if not (options.time and options.modes and options.value):
+        raise StreamError(f"{name} is a table: name its columns, for example time='t', modes='src,dst', value='bytes'")
+    columns = Columns(options.time, options.modes, options.value)
+    if len(set(columns.names)) < len(columns.names):
+        raise StreamError(f"time, modes and value must be different columns, got {', '.join(columns.names)}")
+    return columns
+
+
 @dataclass(frozen=True, eq=False)
 class Coded:
     """A column of texts: the different ones, and which of them each row has."""
@@ -35,19 +46,16 @@ class Coded:
     texts: list[str]
     codes: NDArray[np.int64]
 
-    def mapped(self, table: Mapping[str, int], fail: Any) -> NDArray[np.int64]:
-        """The number of each row's text in ``table``."""
-        numbers = [table.get(text, -1) for text in self.texts]
-        if -1 in numbers:
-            fail(self.texts[numbers.index(-1)])
-        return np.array(numbers, dtype=np.int64)[self.codes]
+    def mapped(self, numbers: Mapping[str, int]) -> NDArray[np.int64]:
+        """The number of each row's text; a text without a number is a KeyError."""
+        return np.array([numbers[text] for text in self.texts], dtype=np.int64)[self.codes]
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some rows. They begin ``offset`` rows after ``place``, which is something that the format finds again."""
+    """Some rows. They begin ``offset`` rows after ``start``: a byte, row group or record batch found again directly."""
 
-    place: int
+    start: int
     offset: int
     times: NDArray[Any]
     modes: list[Coded]
@@ -59,7 +67,7 @@ class Batch:
     def after(self, rows: int) -> Batch:
         """Without the first rows."""
         modes = [Coded(mode.texts, mode.codes[rows:]) for mode in self.modes]
-        return Batch(self.place, self.offset + rows, self.times[rows:], modes, self.values[rows:])
+        return Batch(self.start, self.offset + rows, self.times[rows:], modes, self.values[rows:])
 
 
 class Rows(ABC):
@@ -69,16 +77,16 @@ class Rows(ABC):
         self.name, self.columns = name, columns
 
     @abstractmethod
-    def batches(self, place: int = 0) -> Iterator[Batch]:
-        """Batches from ``place`` on, 0 or the place of an earlier batch."""
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """Batches from ``start`` on: 0, or the start of an earlier batch."""
 
     def close(self) -> None:
-        """Let go of files."""
+        """Release files."""
         return
 
-    def from_row(self, place: int, skip: int) -> Iterator[Batch]:
-        """Batches from the row that lies ``skip`` rows after ``place``."""
-        for batch in self.batches(place):
+    def from_row(self, start: int, skip: int) -> Iterator[Batch]:
+        """Batches from the row that lies ``skip`` rows after ``start``."""
+        for batch in self.batches(start):
             if skip >= len(batch):
                 skip -= len(batch)
                 continue
@@ -86,64 +94,58 @@ class Rows(ABC):
             skip = 0
 
     def check_columns(self, names: Sequence[str]) -> None:
-        """One sentence for a column that is not there."""
-        lacking = [column for column in self.columns.names if column not in names]
-        if lacking:
-            raise StreamError(f"{self.name} has no column {lacking[0]!r}: its columns are {', '.join(names[:30])}")
-        twice = [column for column in self.columns.names if list(names).count(column) > 1]
-        if twice:
-            raise StreamError(f"{self.name} has two columns {twice[0]!r}: rename one of them")
+        """One sentence for a column that is missing or there twice."""
+        for column in self.columns.names:
+            if column not in names:
+                raise StreamError(f"{self.name} has no column {column!r}: its columns are {', '.join(names[:30])}")
+        for column in self.columns.names:
+            if list(names).count(column) > 1:
+                raise StreamError(f"{self.name} has two columns {column!r}: rename one of them")
 
-    def batch(self, table: Any, place: int, offset: int = 0) -> Batch:
+    def batch(self, table: Any, start: int, offset: int = 0) -> Batch:
         """The columns that matter of an Arrow table."""
         table.validate(full=True)  # offsets in damaged files may point anywhere
         time, *modes, value = (_one_chunk(table.column(name)) for name in self.columns.names)
-        return Batch(place, offset, self._times(time), [self._mode(mode) for mode in modes], self._values(value))
+        return Batch(start, offset, self._times(time), [self._mode(mode) for mode in modes], self._values(value))
 
     def _times(self, column: Any) -> NDArray[Any]:
-        pa = optional("pyarrow", "table", "A table")
-        kind = column.type
+        arrow = import_extra("pyarrow", "table", "A table")
+        types, kind = arrow.types, column.type
         if column.null_count:
             raise StreamError(f"{self.name} has rows without {self.columns.time}: leave them out")
-        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            moments = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(pa.int64())
+        if types.is_timestamp(kind) or types.is_date(kind):
+            moments = column.cast(arrow.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(arrow.int64())
             return np.asarray(moments.to_numpy(zero_copy_only=False)).astype("datetime64[us]")
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        if types.is_integer(kind) or types.is_floating(kind):
             numbers = np.asarray(column.to_numpy(zero_copy_only=False))
             if np.isnan(numbers).any():
                 raise StreamError(f"{self.name} has rows whose {self.columns.time} is not a number: leave them out")
             return numbers
-        if _is_text(pa, kind) or pa.types.is_time(kind):
-            coded = self._coded(column)
+        if any(check(kind) for check in (types.is_string, types.is_large_string, types.is_dictionary, types.is_time)):
+            coded = _coded(column)
             return np.array(coded.texts, dtype=object)[coded.codes]
         raise StreamError(f"{self.columns.time} of {self.name} must hold numbers, dates or texts, got {kind}")
 
     def _mode(self, column: Any) -> Coded:
         if column.null_count:
             raise StreamError(f"{self.name} has rows without {' or '.join(self.columns.modes)}: leave them out")
-        return self._coded(column)
-
-    def _coded(self, column: Any) -> Coded:
-        pa = optional("pyarrow", "table", "A table")
-        coded = column.cast(pa.string()).dictionary_encode()
-        return Coded(coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
+        return _coded(column)
 
     def _values(self, column: Any) -> NDArray[np.float64]:
-        pa = optional("pyarrow", "table", "A table")
-        kinds = pa.types
-        known = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal, kinds.is_null)
-        if not any(check(column.type) for check in known):
-            raise StreamError(
-                f"{self.columns.value} of {self.name} must hold numbers, got {column.type}: name another column"
-            )
-        numbers = column.cast(pa.float64(), safe=False).fill_null(float("nan"))
+        arrow = import_extra("pyarrow", "table", "A table")
+        types, kind = arrow.types, column.type
+        known = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+        if not any(check(kind) for check in known):
+            raise StreamError(f"{self.columns.value} of {self.name} must hold numbers, got {kind}: name another column")
+        numbers = column.cast(arrow.float64(), safe=False).fill_null(float("nan"))
         return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _coded(column: Any) -> Coded:
+    coded = column.cast(import_extra("pyarrow", "table", "A table").string()).dictionary_encode()
+    return Coded(coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 def _one_chunk(column: Any) -> Any:
     combined = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     return combined.chunk(0) if hasattr(combined, "num_chunks") and combined.num_chunks == 1 else combined
-
-
-def _is_text(pa: Any, kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))

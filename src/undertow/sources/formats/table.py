@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, Label, StreamError
-from undertow.sources.errors import MAX_SLICE_ENTRIES
-from undertow.sources.formats.base import Raw, Source, integer, plain_time
-from undertow.sources.formats.rows import Batch, Columns, Rows
-from undertow.sources.options import Options
-from undertow.sources.preparation.selecting import shortened
+from undertow.sources.errors import MAX_SLICE_ENTRIES, shortened
+from undertow.sources.formats.base import Raw, Source, count_in
+from undertow.sources.formats.rows import Batch, Rows
+from undertow.sources.options import SourceOptions
+from undertow.sources.times import plain_time
 
-DUPLICATES = ("refuse", "sum")
 _MAX_LABELS = 2**22
 _MAX_TIMES = 2**24
 _ENTRY = np.dtype([("entry", np.int64), ("value", np.float64)])
@@ -44,10 +43,8 @@ class Survey:
             for known, mode in zip(self.labels, batch.modes, strict=True):
                 known.update(dict.fromkeys(mode.texts))
                 if len(known) > _MAX_LABELS:
-                    raise StreamError(
-                        f"{rows.name} has more than {_MAX_LABELS} labels in one mode: is it the right column?"
-                    )
-            self.in_order = self.in_order and self._goes_on(batch.times, last)
+                    raise StreamError(f"{rows.name} has more than {_MAX_LABELS} labels in one mode: name other columns")
+            self.in_order = self.in_order and self._continues_order(batch.times, last)
             last = batch.times[-1]
             different, first, counts = np.unique(batch.times, return_index=True, return_counts=True)
             for which in np.argsort(first):  # texts keep the order in which they appear
@@ -55,10 +52,10 @@ class Survey:
                 self.counts[time] = self.counts.get(time, 0) + int(counts[which])
             if len(self.counts) > _MAX_TIMES:
                 raise StreamError(
-                    f"{rows.name} has more than {_MAX_TIMES} times: is {rows.columns.time} the right column?"
+                    f"{rows.name} has more than {_MAX_TIMES} times in {rows.columns.time}: name another column"
                 )
 
-    def _goes_on(self, times: NDArray[Any], last: Any) -> bool:
+    def _continues_order(self, times: NDArray[Any], last: Any) -> bool:
         """Whether the rows are in order so far; for texts, whether the rows of each are together."""
         if times.dtype != object:
             return bool((times[1:] >= times[:-1]).all() and (last is None or times[0] >= last))
@@ -75,8 +72,10 @@ class Survey:
 class Table(Source):
     """Slices of a long table."""
 
+    format = "table"
+
     def __init__(
-        self, rows: Rows, labels: Sequence[tuple[Label, ...]], options: Options, survey: Survey | None
+        self, rows: Rows, labels: Sequence[tuple[Label, ...]], options: SourceOptions, survey: Survey | None
     ) -> None:
         sizes = tuple(len(known) for known in labels)
         if math.prod(sizes) > MAX_SLICE_ENTRIES:
@@ -85,9 +84,8 @@ class Table(Source):
                 "choose other columns for the modes, or give the labels that matter"
             )
         super().__init__(rows.name, sizes, rows.columns.modes, tuple(labels))
-        self.format = "table"
         self._rows, self._sum = rows, options.duplicates == "sum"
-        self._numbers = [{str(label): place for place, label in enumerate(known)} for known in labels]
+        self._numbers = [{str(label): number for number, label in enumerate(known)} for known in labels]
         self._survey = survey
         self._sorted: _SortedRows | None = None
         self.time_name = rows.columns.time
@@ -116,12 +114,12 @@ class Table(Source):
             self._sorted.close()
 
     def _read_in_order(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:
-        place, skip = integer(self.name, position, "place"), integer(self.name, position, "skip")
+        start, skip = (count_in(position, key, self.name) for key in ("place", "skip"))
         entries: list[NDArray[np.int64]] = []
         values: list[NDArray[np.float64]] = []
         time: Any = None
-        after: dict[str, JSON] = {"place": place, "skip": skip}
-        for batch in self._rows.from_row(place, skip):
+        after: dict[str, JSON] = {"place": start, "skip": skip}
+        for batch in self._rows.from_row(start, skip):
             numbers = self._entries(batch)
             begin = 0
             for run_time, count in _runs(batch.times):
@@ -131,16 +129,16 @@ class Table(Source):
                 entries.append(numbers[begin : begin + count])
                 values.append(batch.values[begin : begin + count])
                 begin += count
-                time, after = run_time, {"place": batch.place, "skip": batch.offset + begin}
+                time, after = run_time, {"place": batch.start, "skip": batch.offset + begin}
         if entries:
             yield self._raw(time, entries, values, after)
 
     def _read_sorted(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:
         assert self._survey is not None
-        number = integer(self.name, position, "slice")
+        first = count_in(position, "slice", self.name)
         if self._sorted is None:
             self._sorted = _SortedRows(self._rows, self._survey, self._entries)
-        for index in range(number, len(self._survey.counts)):
+        for index in range(first, len(self._survey.counts)):
             time, block = self._sorted.times[index], self._sorted.slice(index)
             yield self._raw(time, [block["entry"]], [block["value"]], {"slice": index + 1})
 
@@ -151,17 +149,17 @@ class Table(Source):
         return Raw(time, after, lambda: self._dense(time, np.concatenate(entries), np.concatenate(values)))
 
     def _entries(self, batch: Batch) -> NDArray[np.int64]:
-        """Where each row goes in a flattened slice."""
+        """The index of each row's entry in a flattened slice."""
         flat = np.zeros(len(batch), dtype=np.int64)
         for dim, size, numbers, mode in zip(self.dims, self.shape, self._numbers, batch.modes, strict=True):
-            flat = flat * size + mode.mapped(numbers, lambda label, dim=dim: self._refuse_label(label, dim))
+            try:
+                flat = flat * size + mode.mapped(numbers)
+            except KeyError as unknown:
+                raise StreamError(
+                    f"{self.name} holds the label {unknown.args[0]!r} in {dim}, which is not in labels: add it, "
+                    "or leave labels out so that they are found in a first pass"
+                ) from None
         return flat
-
-    def _refuse_label(self, label: str, dim: str) -> None:
-        raise StreamError(
-            f"{self.name} holds the label {label!r} in {dim}, which was not announced: add it to labels, "
-            "or leave labels out so that they are looked up first"
-        )
 
     def _dense(self, time: Any, entries: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
         seen = ~np.isnan(values)
@@ -188,7 +186,7 @@ class _SortedRows:
 
     def __init__(self, rows: Rows, survey: Survey, entries: Any) -> None:
         self.times = survey.times
-        rank = {time: place for place, time in enumerate(self.times)}
+        rank = {time: index for index, time in enumerate(self.times)}
         sizes = np.array([survey.counts[time] for time in self.times], dtype=np.int64)
         self._ends = np.cumsum(sizes)
         cursor = self._ends - sizes
@@ -205,8 +203,8 @@ class _SortedRows:
             if (cursor + counts > self._ends).any():
                 raise StreamError(f"{rows.name} changed while it was read: start again once it is complete")
             first = np.searchsorted(ranks[order], ranks[order])  # of the rows of the same time
-            places = cursor[ranks[order]] + np.arange(len(batch)) - first
-            table["entry"][places], table["value"][places] = entries(batch)[order], batch.values[order]
+            target = cursor[ranks[order]] + np.arange(len(batch)) - first
+            table["entry"][target], table["value"][target] = entries(batch)[order], batch.values[order]
             cursor = cursor + counts
         self._table = table
 
@@ -221,7 +219,7 @@ class _SortedRows:
 
 
 def _reserve(file: IO[bytes], size: int) -> None:
-    """Take the disk space now: a full disk is an error here, but would kill the process in a mapped file later."""
+    """Allocate the disk space now: a full disk is an error here, but would kill the process in a mapped file later."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
     else:
@@ -231,7 +229,7 @@ def _reserve(file: IO[bytes], size: int) -> None:
 
 
 def _runs(times: NDArray[Any]) -> Iterator[tuple[Any, int]]:
-    """Successive rows of the same time: the time and how many they are."""
+    """Successive rows of the same time: the time and their number."""
     if not len(times):
         return
     starts = np.concatenate([[0], np.flatnonzero(times[1:] != times[:-1]) + 1])
@@ -240,12 +238,13 @@ def _runs(times: NDArray[Any]) -> Iterator[tuple[Any, int]]:
 
 
 def _key(time: Any) -> Any:
-    """A time that can be looked up, whatever array it comes from."""
+    """A time as a key of a dictionary, whatever array it comes from."""
     return time.item() if isinstance(time, (np.integer, np.floating)) else time
 
 
-def open_table(rows: Rows, options: Options, survey: Survey | None) -> Table:
-    """A table whose labels are given, or found by the survey."""
+def open_table(rows: Rows, options: SourceOptions, first_pass: Rows | None) -> Table:
+    """A table whose labels are given, or found in a first pass over the same rows."""
+    survey = None if first_pass is None else Survey(first_pass)
     labels = []
     for number, mode in enumerate(rows.columns.modes):
         given = (options.labels or {}).get(mode)
@@ -261,16 +260,6 @@ def open_table(rows: Rows, options: Options, survey: Survey | None) -> Table:
     if unknown:
         raise StreamError(f"labels names {shortened(unknown)}, but the modes are {', '.join(rows.columns.modes)}")
     return Table(rows, labels, options, survey)
-
-
-def columns_of(name: str, options: Options) -> Columns:
-    """The columns that were named, all of which are needed."""
-    if not (options.time and options.modes and options.value):
-        raise StreamError(f"{name} is a table: name its columns, for example time='t', modes='src,dst', value='bytes'")
-    columns = Columns(options.time, options.modes, options.value)
-    if len(set(columns.names)) < len(columns.names):
-        raise StreamError(f"time, modes and value must be different columns, got {', '.join(columns.names)}")
-    return columns
 
 
 def _as_labels(texts: list[str]) -> tuple[Label, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,69 +11,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
-from undertow.sources.errors import check_real, told_in_one_sentence
-from undertow.sources.formats.arrays import open_array
-from undertow.sources.formats.base import Indexed, Source, first_bytes
-from undertow.sources.formats.images import read_array, read_picture
-from undertow.sources.options import Options
+from undertow.sources.errors import check_real, one_sentence
+from undertow.sources.formats.arrays import ArraySource
+from undertow.sources.formats.base import Indexed, Source
+from undertow.sources.formats.images import read_array, read_image
+from undertow.sources.options import SourceOptions
 
-_PICTURES = (".png", ".pgm", ".bmp", ".tif", ".tiff")
+Mask = Callable[[int], NDArray[np.bool_]]
+_IMAGES = (".png", ".pgm", ".bmp", ".tif", ".tiff")
 
 
-def open_mask(
-    mask: Any, source: Source, opener: Callable[[Path, Options], Source]
-) -> Callable[[int], NDArray[np.bool_]]:
-    """A function that gives the mask of a slice by its number; anything but 0 means observed."""
+def open_mask(mask: Any, source: Source, open_path: Callable[[Path, SourceOptions], Source]) -> Mask:
+    """A function that gives the mask of a slice by its index; anything but 0 means observed."""
     name = os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "mask"
-    with told_in_one_sentence(f"mask {name} could not be read", "give an array or a file of the shape of the slices"):
-        constant, per_slice = _load(mask, source, opener)
-    if constant is not None:
-        observed = _observed(constant, source)
+    with one_sentence(f"mask {name} could not be read", "give an array or a file of the shape of the slices"):
+        loaded = _load(mask, source, open_path)
+    if not isinstance(loaded, Indexed):
+        observed = _observed(loaded, source)
         return lambda index: observed
-    assert per_slice is not None
-    if per_slice.shape != source.shape:
-        raise StreamError(f"mask must have the shape of the slices, {source.shape}, got {per_slice.shape}")
+    _check_shape(loaded.shape, source)
 
     def of_slice(index: int) -> NDArray[np.bool_]:
-        if index >= per_slice.length:
-            raise StreamError(f"mask has {per_slice.length} slices only, fewer than {source.name}: make it as long")
-        return _observed(per_slice.at(index), source)
+        if index >= loaded.length:
+            raise StreamError(f"mask has {loaded.length} slices only, fewer than {source.name}: make it as long")
+        return _observed(loaded.at(index), source)
 
     return of_slice
 
 
-def mask_identity(mask: Any) -> str:
-    """Something that tells one mask from another."""
-    if isinstance(mask, (str, os.PathLike)):
-        path = Path(mask)
-        return f"{path.name} {first_bytes(path, 2**20) if path.is_file() else ''}"
-    return hashlib.sha256(np.ascontiguousarray(mask).tobytes()).hexdigest()
-
-
-def _load(
-    mask: Any, source: Source, opener: Callable[[Path, Options], Source]
-) -> tuple[NDArray[Any] | None, Indexed | None]:
+def _load(mask: Any, source: Source, open_path: Callable[[Path, SourceOptions], Source]) -> NDArray[Any] | Indexed:
+    """One mask for all slices, or a source of masks."""
     if not isinstance(mask, (str, os.PathLike)):
         array = np.asarray(mask)
-        return (array, None) if array.ndim == len(source.shape) else (None, open_array(array, Options()))
+        return array if array.ndim == len(source.shape) else ArraySource(array, "array", SourceOptions())
     path = Path(mask)
-    if path.is_file() and path.suffix.lower() in _PICTURES:
-        return read_picture(path, colour=len(source.shape) == 3), None
+    if path.is_file() and path.suffix.lower() in _IMAGES:
+        return read_image(path, colour=len(source.shape) == 3)
     opened: Source | None = None
     try:
-        opened = opener(path, Options())
+        opened = open_path(path, SourceOptions())
     except StreamError:
         if path.suffix.lower() != ".npy":  # one axis, or another reason to read it as a single mask
             raise
     if path.suffix.lower() == ".npy" and (opened is None or opened.shape != source.shape):
-        return read_array(path), None
+        return read_array(path)
     if not isinstance(opened, Indexed):
-        raise StreamError(f"mask {path.name} must be an array or a folder of pictures: save it as .npy")
-    return None, opened
+        raise StreamError(f"mask {path.name} must be an array or an image: save it as .npy")
+    return opened
 
 
 def _observed(array: NDArray[Any], source: Source) -> NDArray[np.bool_]:
     check_real("mask", array.dtype)
-    if array.shape != source.shape:
-        raise StreamError(f"mask must have the shape of the slices, {source.shape}, got {array.shape}")
+    _check_shape(array.shape, source)
     return np.asarray((array != 0) & ~np.isnan(array))
+
+
+def _check_shape(shape: tuple[int, ...], source: Source) -> None:
+    if shape != source.shape:
+        raise StreamError(f"mask must have the shape of the slices, {source.shape}, got {shape}: cut or transpose it")

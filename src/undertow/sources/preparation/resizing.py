@@ -27,13 +27,13 @@ def new_shape(resize: Any, shape: tuple[int, ...], dims: tuple[str, ...], name: 
     try:
         if isinstance(resize, Mapping):
             for key, size in resize.items():
-                wanted[mode_number(key, dims)] = _whole(size)
+                wanted[mode_number(key, dims)] = _integer(size)
         else:
             for mode, size in enumerate(_sizes(resize, shape)):
                 wanted[mode] = size
-    except (ValueError, IndexError, OverflowError, TypeError) as error:
-        if isinstance(error, StreamError):
-            raise
+    except StreamError:
+        raise
+    except (ValueError, IndexError, OverflowError, TypeError):
         raise StreamError(
             f"resize must be a factor, sizes such as 72x88 or a size per mode of {name}, got {resize!r}"
         ) from None
@@ -52,10 +52,10 @@ def _sizes(resize: Any, shape: tuple[int, ...]) -> list[int]:
         if not resize > 0:
             raise ValueError
         return [max(1, round(size * resize)) for size in shape[:2]]
-    return [_whole(size) for size in resize]
+    return [_integer(size) for size in resize]
 
 
-def _whole(size: Any) -> int:
+def _integer(size: Any) -> int:
     if int(size) != float(size):
         raise ValueError
     return int(size)
@@ -74,10 +74,10 @@ class Resizer:
         observed = ~np.isnan(values)
         total, weight = np.where(observed, values, 0).astype(np.float64), observed.astype(np.float64)
         everything = bool(observed.all())
-        for mode, places, shares in self._modes:
-            total = _along(total, mode, places, shares)
+        for mode, indices, weights in self._modes:
+            total = _along(total, mode, indices, weights)
             if not everything:
-                weight = _along(weight, mode, places, shares)
+                weight = _along(weight, mode, indices, weights)
         if not everything:
             with np.errstate(invalid="ignore", divide="ignore"):
                 total = np.where(weight > 1e-9, total / weight, np.nan)
@@ -85,22 +85,22 @@ class Resizer:
 
 
 def _along(
-    values: NDArray[np.float64], mode: int, places: NDArray[np.intp], shares: NDArray[np.float64]
+    values: NDArray[np.float64], mode: int, indices: NDArray[np.intp], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Weighted sums of the few entries under each new one; a matrix product would multiply by zeros nearly always."""
     column = (-1, *(1 for _ in values.shape[mode + 1 :]))
-    total = values.take(places[0], axis=mode) * shares[0].reshape(column)
-    for where, share in zip(places[1:], shares[1:], strict=True):
-        total += values.take(where, axis=mode) * share.reshape(column)
+    total = values.take(indices[0], axis=mode) * weights[0].reshape(column)
+    for index, weight in zip(indices[1:], weights[1:], strict=True):
+        total += values.take(index, axis=mode) * weight.reshape(column)
     return np.asarray(total)
 
 
 def _overlaps(old: int, new: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The k-th old entry under each new one, and how large its share is; shares sum to 1 over k."""
+    """The k-th old entry under each new one, and the fraction of the new one it covers; fractions sum to 1 over k."""
     low, high = (np.arange(new + shift, dtype=float)[shift:] * (old / new) for shift in (0, 1))
     first = np.floor(low).astype(np.intp)
     most = int(np.ceil(high - first).max())
-    places = first + np.arange(most)[:, None]
-    covered = np.clip(np.minimum(high, places + 1) - np.maximum(low, places), 0, None)
-    covered[places >= old] = 0
-    return np.minimum(places, old - 1), np.asarray(covered / covered.sum(axis=0))
+    indices = first + np.arange(most)[:, None]
+    covered = np.clip(np.minimum(high, indices + 1) - np.maximum(low, indices), 0, None)
+    covered[indices >= old] = 0
+    return np.minimum(indices, old - 1), np.asarray(covered / covered.sum(axis=0))

@@ -18,27 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import Label, StreamError
-from undertow.sources.formats.base import plain_time
-from undertow.sources.preparation.times import are_ordered
+from undertow.sources.errors import shortened
+from undertow.sources.times import are_ordered, plain_time
 
 _MOST_COUNTED = 10**6
 _RANGE = re.compile(r"\s*([+-]?\d*)\s*:\s*([+-]?\d*)\s*(?::\s*([+-]?\d*)\s*)?")
-
-
-def as_mapping(select: Any) -> dict[str | int, Any]:
-    """``select`` as a mapping; from a command line it may come as texts ``mode=part``."""
-    if select is None:
-        return {}
-    if isinstance(select, Mapping):
-        return dict(select)
-    texts = [select] if isinstance(select, str) else select
-    chosen: dict[str | int, Any] = {}
-    for text in texts:
-        key, sign, part = str(text).partition("=")
-        if not sign or not key.strip() or not part.strip():
-            raise StreamError(f"select must look like mode=0:10 or mode=A,B, got {text!r}")
-        chosen[key.strip()] = part.strip()
-    return chosen
 
 
 def mode_number(key: str | int, dims: tuple[str, ...]) -> int:
@@ -66,7 +50,7 @@ def indices(part: Any, size: int, labels: tuple[Label, ...] | None, dim: str) ->
         pieces = [piece.strip() for piece in part.split(",")] if isinstance(part, str) else part
         if not isinstance(pieces, Sequence) and not isinstance(pieces, np.ndarray):
             pieces = [pieces]
-        known = {str(label): place for place, label in enumerate(labels or ())}
+        known = {str(label): index for index, label in enumerate(labels or ())}
         found = np.array([_one(piece, size, known, dim) for piece in pieces], dtype=np.intp)
     if not found.size:
         raise StreamError(f"select for {dim} leaves nothing of its {size} entries, got {part!r}: widen it")
@@ -86,7 +70,7 @@ def _as_slice(part: Any) -> slice | None:
 
 
 def _one(piece: Any, size: int, known: Mapping[str, int], dim: str) -> int:
-    """The place of a label, or of an index if there is no such label."""
+    """The index of a label; an index itself if there is no such label."""
     if str(piece) in known:
         return known[str(piece)]
     try:
@@ -111,16 +95,10 @@ def _label_range(part: str, size: int, labels: tuple[Label, ...] | None, dim: st
             raise StreamError(f"select for {dim} must be a range of numbers, got {part!r}") from None
         numbers = np.array(labels, dtype=float)
         return np.flatnonzero((numbers >= low) & (numbers <= high))
-    known = {str(label): place for place, label in enumerate(labels)}
+    known = {str(label): index for index, label in enumerate(labels)}
     start = _one(first, size, known, dim) if first else 0
     stop = _one(last, size, known, dim) if last else size - 1
     return np.arange(start, stop + 1)
-
-
-def shortened(labels: Sequence[Any], most: int = 8) -> str:
-    """Some of the labels, for a sentence."""
-    shown = ", ".join(str(label) for label in labels[:most])
-    return shown if len(labels) <= most else f"{shown} … ({len(labels)} in all)"
 
 
 @dataclass(frozen=True)
@@ -182,13 +160,12 @@ def time_selection(part: Any, length: int | None, name: str) -> TimeSelection:
 
 
 def _like(time: Any, bound: str, upper: bool) -> Any:
-    """``bound`` as the same kind of thing as ``time``; an upper bound such as 2024-01 means all of it."""
+    """``bound`` as the same type as ``time``; an upper bound such as 2024-01 means all of it."""
     try:
         if isinstance(time, np.datetime64):
             moment = np.datetime64(bound)
-            return (
-                moment + 1 - np.timedelta64(1, "ns") if upper and np.datetime_data(moment.dtype)[0] != "ns" else moment
-            )
+            last = upper and np.datetime_data(moment.dtype)[0] != "ns"
+            return moment + 1 - np.timedelta64(1, "ns") if last else moment
         return float(bound) if isinstance(time, (int, float)) else bound
     except ValueError:
         raise StreamError(f"select must name times such as {time}, got {bound!r}") from None

@@ -1,9 +1,10 @@
-"""Arrow IPC, from a file or a pipe: record batches by number, and slices that come as nested lists."""
+"""Arrow IPC, from a file or a pipe: slices as nested lists, or the rows of a long table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +12,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, StreamError
-from undertow.sources.errors import check_slice_shape, optional
-from undertow.sources.formats.base import Raw, Source, first_bytes, integer, plain_time
+from undertow.sources.errors import check_slice_shape, import_extra
+from undertow.sources.formats.base import Raw, Source, count_in
+from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
+from undertow.sources.formats.table import open_table
 from undertow.sources.formats.variables import TIME_NAMES
-from undertow.sources.options import Options
-from undertow.sources.preparation.times import from_text
+from undertow.sources.options import SourceOptions, first_bytes
+from undertow.sources.times import parse_time
 
 
 class ArrowFile:
-    """Either of the two IPC formats, opened anew for each reading."""
+    """Either of the two IPC formats, opened again for each reading."""
 
     def __init__(self, path: Path) -> None:
         self.name, self._path = path.name, path
         with self._reader() as reader:
             self.schema = reader.schema
 
-    def batches(self, place: int = 0) -> Iterator[tuple[int, Any]]:
-        """Record batches from number ``place`` on."""
+    def batches(self, start: int = 0) -> Iterator[tuple[int, Any]]:
+        """Record batches from number ``start`` on."""
         with self._reader() as reader:
             if hasattr(reader, "num_record_batches"):
-                for number in range(place, reader.num_record_batches):
-                    yield number, checked(reader.get_batch(number))
+                for number in range(start, reader.num_record_batches):
+                    yield number, _validated(reader.get_batch(number))
             else:
-                yield from (pair for pair in enumerate(map(checked, reader)) if pair[0] >= place)
+                yield from (pair for pair in enumerate(map(_validated, reader)) if pair[0] >= start)
+
+    def first(self) -> tuple[int, Any] | None:
+        """The first batch."""
+        return next(self.batches(), None)
 
     def identity(self) -> str:
         """Digest of the beginning."""
         return first_bytes(self._path)
 
     def _reader(self) -> Any:
-        ipc, arrow = optional("pyarrow.ipc", "table", "An Arrow file"), optional("pyarrow", "table", "An Arrow file")
+        arrow, ipc = (import_extra(module, "table", "An Arrow file") for module in ("pyarrow", "pyarrow.ipc"))
         with self._path.open("rb") as file:
             is_file = file.read(6) == b"ARROW1"
         opened = arrow.OSFile(str(self._path), "rb")
@@ -48,42 +55,27 @@ class ArrowFile:
 
 
 class ArrowPipe:
-    """A pipe, which can be read only once; batches that were looked at are kept until they are read."""
+    """A pipe, which can be read only once; to resume, it must be sent again from its beginning."""
 
     def __init__(self, file: Any, name: str) -> None:
-        ipc = optional("pyarrow.ipc", "table", "Arrow on standard input")
-        self.name = name
-        self._reader = ipc.open_stream(file)
-        self.schema = self._reader.schema
-        self._kept: list[tuple[int, Any]] = []
-        self._number = 0
+        reader = import_extra("pyarrow.ipc", "table", "Arrow on standard input").open_stream(file)
+        self.name, self.schema = name, reader.schema
+        self._batches: Iterator[tuple[int, Any]] = enumerate(map(_validated, reader))
 
-    def batches(self, place: int = 0) -> Iterator[tuple[int, Any]]:
-        """Record batches from number ``place`` on; the pipe must have been sent again from its beginning."""
-        while (pair := self._next()) is not None:
-            if pair[0] >= place:
-                yield pair
+    def batches(self, start: int = 0) -> Iterator[tuple[int, Any]]:
+        """Record batches from number ``start`` on."""
+        return (pair for pair in self._batches if pair[0] >= start)
 
     def first(self) -> tuple[int, Any] | None:
-        """The first batch, which is not lost by looking at it."""
-        pair = self._next()
+        """The first batch, which stays among the batches."""
+        pair = next(self._batches, None)
         if pair is not None:
-            self._kept.insert(0, pair)
+            self._batches = chain([pair], self._batches)
         return pair
 
     def identity(self) -> str:
         """Nothing is known of a pipe beforehand."""
         return ""
-
-    def _next(self) -> tuple[int, Any] | None:
-        if self._kept:
-            return self._kept.pop(0)
-        try:
-            batch = checked(self._reader.read_next_batch())
-        except StopIteration:
-            return None
-        self._number += 1
-        return self._number - 1, batch
 
 
 class ArrowSlices(Source):
@@ -91,7 +83,7 @@ class ArrowSlices(Source):
 
     format = "arrow"
 
-    def __init__(self, opened: ArrowFile | ArrowPipe, options: Options) -> None:
+    def __init__(self, opened: ArrowFile | ArrowPipe, options: SourceOptions) -> None:
         names = opened.schema.names
         self._value = options.value or "values"
         if self._value not in names:
@@ -103,15 +95,15 @@ class ArrowSlices(Source):
             raise StreamError(f"{opened.name} has no column {options.time!r}: its columns are {', '.join(names)}")
         self._time = options.time or next((name for name in names if name.lower() in TIME_NAMES), None)
         self._opened = opened
-        first = opened.first() if isinstance(opened, ArrowPipe) else next(opened.batches(), None)
+        first = opened.first()
         if first is None or not first[1].num_rows:
             raise StreamError(f"{opened.name} holds no slices: check what wrote it")
         super().__init__(opened.name, self._dense(first[1], 0).shape)
         self.time_name = self._time or "time"
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
-        place, skip = integer(self.name, position, "batch"), integer(self.name, position, "row")
-        for number, batch in self._opened.batches(place):
+        start, skip = (count_in(position, key, self.name) for key in ("batch", "row"))
+        for number, batch in self._opened.batches(start):
             for row in range(skip, batch.num_rows):
                 after: dict[str, JSON] = {"batch": number, "row": row + 1}
                 yield Raw(self._time_of(batch, row), after, partial(self._dense, batch, row))
@@ -123,16 +115,15 @@ class ArrowSlices(Source):
     def _time_of(self, batch: Any, row: int) -> Any:
         if self._time is None:
             return None
-        arrow = optional("pyarrow", "table", "An Arrow file")
+        arrow = import_extra("pyarrow", "table", "An Arrow file")
         scalar = batch.column(self._time)[row]
         if arrow.types.is_timestamp(scalar.type) or arrow.types.is_date(scalar.type):
             moment = scalar.cast(arrow.timestamp("us", getattr(scalar.type, "tz", None)), safe=False)
             return np.datetime64(moment.value, "us") if moment.is_valid else None
-        time = scalar.as_py()
-        return from_text(time) if isinstance(time, str) else plain_time(time)
+        return parse_time(scalar.as_py())
 
     def _dense(self, batch: Any, row: int) -> NDArray[np.float64]:
-        arrow, compute = (optional(module, "table", "An Arrow file") for module in ("pyarrow", "pyarrow.compute"))
+        arrow, compute = (import_extra(module, "table", "An Arrow file") for module in ("pyarrow", "pyarrow.compute"))
         cell = batch.column(self._value)[row]
         if not hasattr(cell, "values") or cell.values is None:
             raise StreamError(f"{self._value} of {self._opened.name} must hold a list per slice, got {cell.type}")
@@ -148,7 +139,36 @@ class ArrowSlices(Source):
         return np.asarray(numbers.to_numpy(zero_copy_only=False)).reshape(shape)
 
 
-def checked(batch: Any) -> Any:
-    """A record batch whose every offset was looked at: damaged ones may point anywhere."""
-    batch.validate(full=True)
+class ArrowRows(Rows):
+    """Rows of an Arrow file or pipe; a batch starts at a record batch."""
+
+    def __init__(self, opened: ArrowFile | ArrowPipe, columns: Columns) -> None:
+        super().__init__(opened.name, columns)
+        self._opened = opened
+        self.check_columns(opened.schema.names)
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:  # noqa: D102
+        return (self.batch(part, number) for number, part in self._opened.batches(start) if part.num_rows)
+
+
+def open_arrow(path: Path, options: SourceOptions) -> Source:
+    """An IPC file or a saved IPC stream."""
+    return _open(ArrowFile(path), options)
+
+
+def open_arrow_pipe(file: Any, name: str, options: SourceOptions) -> Source:
+    """An IPC stream from a pipe."""
+    return _open(ArrowPipe(file, name), options)
+
+
+def _open(opened: ArrowFile | ArrowPipe, options: SourceOptions) -> Source:
+    """Slices as nested lists, or the rows of a long table if its columns are named."""
+    if options.modes is None:
+        return ArrowSlices(opened, options)
+    rows = ArrowRows(opened, columns_of(opened.name, options))
+    return open_table(rows, options, rows if isinstance(opened, ArrowFile) else None)
+
+
+def _validated(batch: Any) -> Any:
+    batch.validate(full=True)  # offsets in damaged files may point anywhere
     return batch
