@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from stream_files import LENGTH, SHAPE, TARGETS, labelled, make_csv, moments, numbers
+from stream_files import LENGTH, SHAPE, TARGETS, labelled, moments, numbers
 
 from undertow.sources import StreamError, open_stream
 from undertow.sources.preparation.resizing import Resizer
@@ -220,49 +220,6 @@ def test_slices_without_a_valid_time_are_noticed():
     stream = stream_with([np.inf, 0.0, 1.0, np.nan, 3.0])
     assert len(times(stream)) == 5
     assert "2 slices of array had no valid time" in stream.notices
-
-
-def test_another_source_or_option_has_another_fingerprint(tmp_path):
-    made = make_csv(tmp_path)
-    base = open_stream(made.path, **made.options).fingerprint
-    assert open_stream(made.path, **made.options).fingerprint == base
-    assert open_stream(made.path, **made.options, select={"src": "0:3"}).fingerprint != base
-    assert open_stream(made.path, **made.options, missing_value=0).fingerprint != base
-    assert open_stream(made.path, **made.options, late="skip").fingerprint != base
-    assert open_stream(numbers()).fingerprint != open_stream(numbers(seed=1)).fingerprint
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"late": "maybe"},
-        {"gaps": 3},
-        {"duplicates": "both"},
-        {"missing_value": "none"},
-        {"size": "3"},
-        {"modes": "a"},
-        {"modes": "a,a"},
-        {"labels": {"mode_1": ["a"]}},
-        {"labels": {"mode_1": ["a"] * 6}},
-        {"time_axis": 3},
-        {"time_axis": "when"},
-        {"variable": "x"},
-        {"colour": True},
-        {"follow": True},
-        {"follow": True, "idle": -1},
-        {"follow": True, "poll": 0},
-    ],
-)
-def test_bad_options_are_one_sentence(options):
-    with pytest.raises(StreamError) as caught:
-        open_stream(numbers(), **options)
-    assert "\n" not in str(caught.value)
-
-
-def test_modes_and_labels_can_be_given():
-    stream = open_stream(numbers(), modes="from,to", labels=["to=a,b,c,d,e"], select={"to": "b,e"})
-    assert stream.dims == ("from", "to")
-    assert stream.labels == (None, ("b", "e"))
 
 
 @pytest.mark.parametrize("source", [7, None, "no/such/file.npy", {"a": 1}, "/dev/null"])

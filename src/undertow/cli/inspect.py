@@ -12,13 +12,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from undertow.cli.grouping import grouped
-from undertow.cli.source_options import SourceOptions
+from undertow.cli.source_options import ReadingOptions
 
 
 @grouped
 def inspect(
     source: Annotated[str, typer.Argument(help="A source, or a store of undertow run.", show_default=False)],
-    reading: SourceOptions,
+    reading: ReadingOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object.")] = False,
 ) -> None:
     """Show what a source or a store holds: shape, labels, times, gaps, range; for a store also how the run went.

@@ -18,7 +18,7 @@ from rich.markup import escape
 from undertow.cli.config_file import Config
 from undertow.cli.grouping import grouped
 from undertow.cli.run_bar import RunBar
-from undertow.cli.source_options import FollowOptions
+from undertow.cli.source_options import FollowingOptions
 from undertow.config import PRESETS, make_config
 from undertow.runs import RunInterrupted, RunSummary
 from undertow.runs import run as run_stream
@@ -88,7 +88,7 @@ def run(
     results: ResultOptions,
     model: ModelOptions,
     checkpoints: CheckpointOptions,
-    reading: FollowOptions,
+    reading: FollowingOptions,
     limit: Annotated[int | None, typer.Option(help="Stop after n slices.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object about the run.")] = False,
     config: Config = None,
@@ -123,7 +123,7 @@ def run(
 
 
 def _run(
-    source: str, reading: FollowOptions, model: ModelOptions, folder: Path, options: RunOptions, *, quiet: bool
+    source: str, reading: FollowingOptions, model: ModelOptions, folder: Path, options: RunOptions, *, quiet: bool
 ) -> RunSummary:
     from undertow.sources import open_stream
 

@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
+from inspect import getdoc
 from typing import Annotated, Any
 
 import typer
 
-_PANEL = "How to read the source"
+from undertow.sources import open_stream
+
+_ARGUMENTS = (getdoc(open_stream) or "").partition("Args:\n")[2].partition("\n\n")[0]
+_HELP = {name: " ".join(text.split()) for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", _ARGUMENTS, re.M)}
+"""What the docstring of ``open_stream`` says about each of its arguments."""
 
 
-def _option(name: str, help: str) -> Any:
-    return typer.Option(name, help=help, rich_help_panel=_PANEL)
+def _option(name: str) -> Any:
+    flag = "--" + name.replace("_", "-")
+    return typer.Option(flag, help=_HELP.get(name), rich_help_panel="How to read the source")
 
 
 @dataclass(frozen=True)
-class SourceOptions:
-    """How a source is read."""
+class ReadingOptions:
+    """How a source is read: options of `undertow.open_stream` under the same names."""
 
-    format: Annotated[str | None, _option("--format", "Format, if the name does not tell it: npy, csv, video, …")] = (
-        None
-    )
-    time_axis: Annotated[str | None, _option("--time-axis", "Axis (number) or dimension (name) of time.")] = None
-    select: Annotated[
-        list[str] | None, _option("--select", "Part of a mode or of time: row=10:20, src=A,B, time=2024-01..2024-03.")
-    ] = None
-    resize: Annotated[str | None, _option("--resize", "A factor such as 0.5, or rows x columns such as 72x88.")] = None
-    missing_value: Annotated[
-        str | None, _option("--missing-value", "Numbers, with commas, that mean: nothing was observed.")
-    ] = None
-    mask: Annotated[str | None, _option("--mask", "File with 0 where nothing was observed.")] = None
-    time: Annotated[str | None, _option("--time", "Column, dimension or array of the times.")] = None
-    modes: Annotated[
-        str | None, _option("--modes", "Tables: columns of labels (src,dst). Else: names of the modes.")
-    ] = None
-    value: Annotated[str | None, _option("--value", "Tables: column of the values.")] = None
-    labels: Annotated[list[str] | None, _option("--labels", "Labels of a mode: src=A,B,C or src=@file.")] = None
-    duplicates: Annotated[str | None, _option("--duplicates", "Tables: refuse or sum rows for the same entry.")] = None
-    variable: Annotated[str | None, _option("--variable", "Which of several arrays in the source.")] = None
-    colour: Annotated[bool, _option("--colour", "Pictures and video in colours instead of grey.")] = False
-    size: Annotated[str | None, _option("--size", "Width x height of raw video, 176x144.")] = None
-    pixels: Annotated[str | None, _option("--pixels", "Raw video: yuv420p, yuv422p, yuv444p or gray.")] = None
-    late: Annotated[str, _option("--late", "Slices whose time is not after those before: keep, skip or refuse.")] = (
-        "keep"
-    )
-    gaps: Annotated[str, _option("--gaps", "Times without a slice: keep, fill (with empty slices) or refuse.")] = "keep"
-    step: Annotated[
-        str | None, _option("--step", "Distance of successive times, 5min or 1; by default the usual one.")
-    ] = None
+    format: Annotated[str | None, _option("format")] = None
+    time_axis: Annotated[str | None, _option("time_axis")] = None
+    select: Annotated[list[str] | None, _option("select")] = None
+    resize: Annotated[str | None, _option("resize")] = None
+    missing_value: Annotated[str | None, _option("missing_value")] = None
+    mask: Annotated[str | None, _option("mask")] = None
+    time: Annotated[str | None, _option("time")] = None
+    modes: Annotated[str | None, _option("modes")] = None
+    value: Annotated[str | None, _option("value")] = None
+    labels: Annotated[list[str] | None, _option("labels")] = None
+    duplicates: Annotated[str | None, _option("duplicates")] = None
+    variable: Annotated[str | None, _option("variable")] = None
+    colour: Annotated[bool, _option("colour")] = False
+    size: Annotated[str | None, _option("size")] = None
+    pixels: Annotated[str | None, _option("pixels")] = None
+    late: Annotated[str, _option("late")] = "keep"
+    gaps: Annotated[str, _option("gaps")] = "keep"
+    step: Annotated[str | None, _option("step")] = None
 
     def given(self) -> dict[str, Any]:
         """What was set, as arguments of `undertow.open_stream`."""
@@ -59,10 +54,8 @@ class SourceOptions:
 
 
 @dataclass(frozen=True)
-class FollowOptions(SourceOptions):
+class FollowingOptions(ReadingOptions):
     """How a source is read that may still grow."""
 
-    follow: Annotated[bool, _option("--follow", "Wait for more at the end of a file or folder that grows.")] = False
-    idle: Annotated[
-        float | None, _option("--idle", "With --follow: end after this many seconds without anything new.")
-    ] = None
+    follow: Annotated[bool, _option("follow")] = False
+    idle: Annotated[float | None, _option("idle")] = None
