@@ -64,7 +64,7 @@ def main() -> None:
     for t in range(options.window + 2, len(x)):
         begun = time.perf_counter()
         result = fleet.update(x[t])
-        jax.block_until_ready(result.told.reports)
+        jax.block_until_ready(result._outputs[0].reports)
         there = time.perf_counter()
         result.low_rank, result.outlier_probability, result.trouble  # noqa: B018
         kept.append(there - begun)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from undertow.config import Config, make_config
-    from undertow.engine.fleet_reporting import FleetResult
+    from undertow.diagnostics import Status
     from undertow.engine.functional import State, init, step
     from undertow.estimator import FactorMatrices, RobustCP, load
     from undertow.fleet import Fleet
     from undertow.inputs.dense import Slice, as_slice
     from undertow.inputs.sparse import Entries
-    from undertow.results import Estimate, Status, StepResult
+    from undertow.results import Result
     from undertow.runs import run
     from undertow.serialization.container import CheckpointError
     from undertow.sources.base import StreamError
@@ -25,15 +25,13 @@ _HOMES = {
     "CheckpointError": "serialization.container",
     "Config": "config",
     "Entries": "inputs.sparse",
-    "Estimate": "results",
     "FactorMatrices": "estimator",
     "Fleet": "fleet",
-    "FleetResult": "engine.fleet_reporting",
+    "Result": "results",
     "RobustCP": "estimator",
     "Slice": "inputs.dense",
     "State": "engine.functional",
-    "Status": "results",
-    "StepResult": "results",
+    "Status": "diagnostics",
     "StreamError": "sources.base",
     "as_slice": "inputs.dense",
     "init": "engine.functional",
@@ -49,15 +47,13 @@ __all__ = [
     "CheckpointError",
     "Config",
     "Entries",
-    "Estimate",
     "FactorMatrices",
     "Fleet",
-    "FleetResult",
+    "Result",
     "RobustCP",
     "Slice",
     "State",
     "Status",
-    "StepResult",
     "StreamError",
     "__version__",
     "as_slice",

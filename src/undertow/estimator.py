@@ -19,7 +19,7 @@ from undertow.engine.selection import Panel
 from undertow.inputs.dense import as_slice, peek_shape
 from undertow.inputs.packing import Piece
 from undertow.inputs.sparse import as_entries, is_sparse
-from undertow.results import Estimate, StepResult
+from undertow.results import Result
 from undertow.serialization import models as saving
 
 Floats = NDArray[np.floating[Any]]
@@ -116,7 +116,7 @@ class RobustCP:
         """A copy of the functional core's state, of the model that speaks; None before the first slice."""
         return None if self._panel is None else functional.copied(self._panel.speaker.state)
 
-    def update(self, x: Any, mask: Any = None) -> StepResult:
+    def update(self, x: Any, mask: Any = None) -> Result:
         """Learn from the next slice and say what it holds.
 
         Args:
@@ -178,11 +178,11 @@ class RobustCP:
             )
         return np.stack([functional.look(state, x).low_rank for x in _slices_of(X)])
 
-    def smoothed(self, lag: int = 0) -> Estimate:
+    def smoothed(self, lag: int = 0) -> Result:
         """The slice `lag` steps before the newest, as seen now: later slices have corrected it."""
         return functional.smoothed(self._learned("smoothed"), lag)
 
-    def at(self, *indices: Any) -> Estimate:
+    def at(self, *indices: Any) -> Result:
         """Some entries of the newest slice, observed or not: one array of indices per mode. Nothing else is computed
         where only observed entries are kept; outliers are 0 there, since it is not looked up what was observed."""
         return functional.at(self._learned("at"), indices)

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from undertow.config import Config, make_config
 from undertow.engine import batching as batch
 from undertow.engine import functional
-from undertow.engine.fleet_reporting import FleetResult, FleetTelling, gathered
 from undertow.engine.functional import State, scope
-from undertow.engine.reporting import CrossPrediction
+from undertow.engine.output import CrossPrediction, Output, gathered
 from undertow.engine.selection import Member, Panel
 from undertow.estimator import RobustCP
 from undertow.inputs.dense import Slice, as_slice, peek_shape
@@ -31,6 +30,7 @@ from undertow.inputs.packing import half_of_all
 from undertow.inputs.scaling import Given, Scaling, first_units
 from undertow.model.phases.infer import Report
 from undertow.model.types import Core
+from undertow.results import Result
 from undertow.serialization import models as saving
 
 CHUNK = {"cpu": 128, "other": 32768}
@@ -96,7 +96,7 @@ class Fleet:
     def __repr__(self) -> str:
         return f"Fleet of {len(self)} streams of {'×'.join(map(str, self._shape))}"
 
-    def update(self, x: Any, mask: Any = None, present: Any = None) -> FleetResult:
+    def update(self, x: Any, mask: Any = None, present: Any = None) -> Result:
         """The next slice of every member that has one. All or nothing: if one is refused, nobody has learned anything.
 
         Args:
@@ -139,19 +139,18 @@ class Fleet:
                 ), cross_predicted
 
         chunks, reports, cross_predicted = zip(*_in_threads(chunk, len(self._chunks)), strict=True)
-        told = FleetTelling(
+        output = Output(
             config=self._config,
             scaling=scaling,
-            report=next(report for report in reports if report is not None),
+            reports=reports,
             given=Given(piece),
             cross_predicted=None if halves is None else self._joined(cross_predicted),
-            reports=reports,
-            places=self._places,
-            could_cross_predict=cross_predicts[self._places],
+            rows=self._places,
+            could_predict=cross_predicts[self._places],
         )
         self._chunks, self._units = list(chunks), self._spread(units, self._units.copy())
         self._steps = self._steps + on_board
-        return FleetResult(self._ids.copy(), here, told)
+        return Result(output, members=self._ids.copy(), present=here)
 
     def join(self, k: int = 1) -> NDArray[np.int64]:
         """New members that have seen nothing; returns their numbers."""

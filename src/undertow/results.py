@@ -1,163 +1,199 @@
-"""What a step hands back: the slice as Undertow sees it, and trouble as a value with advice."""
+"""Result: one slice as Undertow sees it, or one slice of every member of a fleet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.model.flags import Flags
+from undertow.diagnostics import Flags, Status
+from undertow.engine.output import Output
 
 Floats = NDArray[np.floating[Any]]
 
-_ADVICE = {
-    Flags.EMPTY: "nothing was observed in this slice: the low rank is the prior's guess, see std",
-    Flags.NOT_CONVERGED: "the sweeps ended at max_iterations before the slice stood still: raise it if this goes on",
-    Flags.RANK_FULL: "all max_rank components are in use: raise max_rank if the error matters more than the time",
-    Flags.RANK_ZERO: "no structure was found above the noise: wait for more slices, or lengthen the window",
-    Flags.MANY_OUTLIERS: "most of this slice does not fit the factors: the scene has changed, or the slice is bad",
-    Flags.CHANGED: "this slice did not fit what was learned before it: the scene has changed, "
-    "errors may be large for a while",
-    Flags.NO_NOISE: "the data are fitted to the last digit: the error bars are at their least, not to be trusted",
-    Flags.SINGULAR: "some rows could not be solved and kept their last values: use dtype='float64'",
-    Flags.OUT_OF_RANGE: "some values are a billion times the stream's usual size and were left out as outliers: "
-    "check the data, or start a new model if the unit has changed",
-    Flags.NOT_FINITE: "the arithmetic overflowed, and this slice was left out: use dtype='float64'",
-}
 
-_HARMLESS = Flags.RANK_FULL | Flags.RANK_ZERO | Flags.EMPTY
-"""Worth knowing, but the answer is as good as the data allow."""
+class Result:
+    """A slice in the units of the data: what it should be, how sure that is, and what does not fit.
 
+    Arrays have the shape of the slice, (I_1, …, I_N). Where only observed entries are kept, they have one number for
+    each entry that was given, in the same order. A fleet's result has members as the first axis of every array, in the
+    order of `members`; numbers become arrays (n,), and `result[position]` is the result of one member.
 
-@dataclass(frozen=True)
-class Status:
-    """How a step went. ``str(status)`` is "ok" or the advice, one sentence per trouble."""
+    A slice that came in single precision, or as integers of up to 16 bits, is reported in single precision; one that
+    comes out of the model's memory (`smoothed`, `at`) in double.
 
-    flags: Flags = Flags.NONE
+    Everything is fetched from the device when it is first asked for, and copied to the host asynchronously before that
+    where the last slices were asked for the same: a program that asks for the results of one slice after it has handed
+    over the next one keeps both the host and the device busy.
 
-    @property
-    def ok(self) -> bool:
-        """False where the answer is worse than the data would allow, or the slice itself is suspicious."""
-        return not self.flags & ~_HARMLESS
+    Attributes:
+        members: for fleets, the number of each member (n,); else None.
+        present: for fleets, which members had a slice (n,). Those that had none have NaN, and −1 for `rank`,
+            `iterations` and `flags`; else None.
 
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """Names of what was noticed, for machines."""
-        return tuple(flag.name or "" for flag in Flags if flag and flag in self.flags)
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """One sentence for each."""
-        return tuple(text for flag, text in _ADVICE.items() if flag in self.flags)
-
-    def __str__(self) -> str:
-        return "; ".join(self.advice) or "ok"
-
-
-class Estimate:
-    """One slice as Undertow sees it, in the units of the data. Arrays have the shape of the slice; where only
-    observed entries are kept (sparse slices), one number for each entry that was given, in the same order.
-    A slice that came in single precision, or as integers of up to 16 bits, is told in single precision; one that comes
-    out of the model's memory (`smoothed`, `at`) in double.
-
-    Everything is fetched from where it was computed when it is first asked for, and set out before that where the last
-    slices were asked for the same: a loop that asks for the results of one slice after it has handed over the next one
-    keeps both machines busy.
-
-    Args:
-        told: where all of it comes from, `telling.Telling` or its like.
-        outliers_told: where the outliers come from, if that is another.
+    Examples:
+        >>> import numpy as np, undertow as ut
+        >>> result = ut.RobustCP("fixed", max_rank=3, window=4).update(np.ones((6, 5)))
+        >>> result.mean.shape, result.std.shape, result.rank, result.status.ok
+        ((6, 5), (6, 5), 1, True)
     """
 
-    def __init__(self, told: Any, outliers_told: Any = None) -> None:
-        self._told = told
-        self._outliers_told = told if outliers_told is None else outliers_told
+    def __init__(
+        self,
+        source: Output | Future[Result],
+        outlier_source: Output | None = None,
+        members: NDArray[np.int64] | None = None,
+        present: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Results are made by `update` and its like, not by users.
 
-    def _watched(self, demand: Any) -> tuple[Any, Any]:
-        """Where all of it and where the outliers come from, both of which tell `demand` what they are asked for."""
-        told = replace(self._told, demand=demand)
-        same = self._outliers_told is self._told
-        return told, told if same else replace(self._outliers_told, demand=demand)
+        Args:
+            source: where everything comes from, or the result that this one will be.
+            outlier_source: where the outliers come from, if that is another model.
+            members: for fleets, the number of each member.
+            present: for fleets, which members had a slice.
+        """
+        self._source = source
+        self._outlier_source = outlier_source
+        self.members = members
+        self.present = present
+        self._fleet: tuple[Result, int] | None = None
 
     @cached_property
-    def low_rank(self) -> Floats:
+    def mean(self) -> Floats:
         """What every entry should be, missing ones included: its low-rank part, and its level where there is one."""
-        value: Floats = self._told.low_rank()
-        return value
+        return self._array("mean")
+
+    @property
+    def low_rank(self) -> Floats:
+        """The same array as `mean`."""
+        return self.mean
 
     @cached_property
     def std(self) -> Floats:
-        """Predictive standard deviation: about 95 % of new, clean observations fall within ±1.96 std of `low_rank`."""
-        value: Floats = self._told.std()
-        return value
+        """Predictive standard deviation: about 95 % of new, clean observations fall within ±1.96 std of `mean`."""
+        return self._array("std")
 
     @cached_property
     def low_rank_std(self) -> Floats:
-        """Standard deviation of the low-rank part alone. Mean-field makes it too small."""
-        value: Floats = self._told.low_rank_std()
-        return value
+        """Standard deviation of `mean` alone, without noise. Mean-field inference makes it too small."""
+        return self._array("low_rank_std")
 
     @cached_property
     def outliers(self) -> Floats:
         """Expected value of the outlier in every entry; 0 where nothing was observed."""
-        value: Floats = self._outliers_told.outliers()
-        return value
+        return self._array("outliers")
 
     @cached_property
     def outlier_probability(self) -> Floats:
         """Probability that an observed entry is an outlier; 0 where nothing was observed."""
-        value: Floats = self._outliers_told.outlier_probability()
-        return value
+        return self._array("outlier_probability")
 
     @cached_property
-    def rank(self) -> int:
-        """Living components."""
-        value: int = self._told.rank()
-        return value
+    def rank(self) -> Any:
+        """Active components: int, or (n,) int32."""
+        return self._number("rank", int)
 
     @cached_property
-    def noise_std(self) -> float:
-        """Typical noise standard deviation."""
-        value: float = self._told.noise_std()
-        return value
+    def noise_std(self) -> Any:
+        """Typical noise standard deviation: float, or (n,) float64."""
+        return self._number("noise_std", float)
 
     @cached_property
-    def status(self) -> Status:
-        """How it went, with advice."""
-        return Status(self._told.flags())
+    def iterations(self) -> Any:
+        """Sweeps over all unknowns, 0 where nothing was learned: int, or (n,) int32."""
+        return self._number("iterations", int)
+
+    @cached_property
+    def elbo(self) -> Any:
+        """Evidence lower bound of the window, in the stream's own unit: float, or (n,) float64.
+
+        Not comparable between settings.
+        """
+        return self._number("elbo", float)
+
+    @cached_property
+    def flags(self) -> Any:
+        """What was noticed: `undertow.diagnostics.Flags`, or their numbers (n,) int32."""
+        return self._number("flags", lambda flags: Flags(int(flags)))
+
+    @cached_property
+    def status(self) -> Any:
+        """How it went, with advice: `undertow.Status`, or a tuple of n of them."""
+        if self.members is None:
+            return Status(self.flags)
+        codes = np.maximum(self.flags, 0).tolist()
+        by_code = {code: Status(Flags(code)) for code in set(codes)}
+        return tuple(by_code[code] for code in codes)
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """The settings that this answer was found with; those not given were chosen for the stream."""
-        value: Mapping[str, Any] = self._told.settings()
-        return value
+        """The settings that this result was found with; those not given were chosen for the stream."""
+        return self._outputs[0].settings()
 
     @property
     def indices(self) -> tuple[NDArray[np.int32], ...] | None:
-        """Where the entries lie, one array per mode; None where the arrays are the whole slice."""
-        value: tuple[NDArray[np.int32], ...] | None = self._told.indices
-        return value
+        """Where the entries lie, one array per mode; None where the arrays are whole slices."""
+        return self._outputs[0].indices
+
+    def __len__(self) -> int:
+        return len(self._of_all("len()"))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, position: int) -> Result:
+        """The result of one member of a fleet, by its position in `members`."""
+        members = self._of_all("an index")
+        assert self.present is not None
+        if not self.present[position]:
+            raise ValueError(f"member {members[position]} was absent and has no result: look at `present` first.")
+        one = Result(self._source)
+        one._fleet = self, position
+        return one
 
     def __repr__(self) -> str:
-        kind = type(self).__name__
-        return f"{kind}(rank={self.rank}, noise_std={self.noise_std:.3g}, status={str(self.status)!r})"
+        if self.present is not None:
+            return f"Result(members={len(self)}, present={int(self.present.sum())})"
+        return f"Result(rank={self.rank}, noise_std={self.noise_std:.3g}, status={str(self.status)!r})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles hold what was computed, not the wait for it."""
+        source, outlier_source = self._outputs
+        return {**vars(self), "_source": source, "_outlier_source": outlier_source}
 
-class StepResult(Estimate):
-    """The newest slice, and how the step went."""
+    def _of_all(self, what: str) -> NDArray[np.int64]:
+        if self.members is None:
+            raise TypeError(f"{what} is for results of a fleet, got the result of a single stream: use its arrays.")
+        return self.members
 
-    @cached_property
-    def iterations(self) -> int:
-        """Sweeps over all unknowns."""
-        value: int = self._told.iterations()
-        return value
+    @property
+    def _outputs(self) -> tuple[Output, Output]:
+        """Where everything and where the outliers come from; waits for a result that is not there yet.
 
-    @cached_property
-    def elbo(self) -> float:
-        """Lower bound of the log evidence of the window, in the stream's own unit. Not comparable between settings."""
-        value: float = self._told.elbo()
-        return value
+        Not a `cached_property`: in Python 3.11 its lock is shared by all results, and the one waited for needs it too.
+        """
+        if isinstance(self._source, Future):
+            return self._source.result()._outputs
+        return self._source, self._outlier_source or self._source
+
+    def _array(self, name: str) -> Floats:
+        if self._fleet is not None:
+            fleet, position = self._fleet
+            values: Floats = getattr(fleet, name)[position]
+            return values
+        source, outlier_source = self._outputs
+        values = getattr(outlier_source if name.startswith("outlier") else source, name)()
+        if self.present is None or self.present.all():
+            return values
+        return np.where(self.present.reshape(-1, *([1] * (values.ndim - 1))), values, np.nan)
+
+    def _number(self, name: str, kind: Any) -> Any:
+        if self.members is None or self.present is None:
+            return kind(self._array(name))
+        numbers = getattr(self._outputs[0], name)()
+        return np.where(self.present, numbers, -1 if numbers.dtype.kind == "i" else np.nan)

@@ -391,7 +391,7 @@ def test_results_are_fetched_when_asked_for(monkeypatch):
         model.update(x).low_rank  # noqa: B018
     with jax.transfer_guard_device_to_host("disallow"):
         result = model.update(data.values[5])
-    assert "low_rank" not in vars(result)
+    assert "mean" not in vars(result)
     assert result.low_rank.dtype == np.float64
-    assert result.low_rank is result.low_rank
+    assert result.low_rank is result.mean
     assert "outliers" not in vars(result)

@@ -12,7 +12,7 @@ import pytest
 import undertow as ut
 from undertow.engine import pipeline as ahead
 from undertow.engine import selection as panel
-from undertow.engine.reporting import Demand
+from undertow.engine.pipeline import Demand
 from undertow.inputs.scaling import Scaling
 from undertow.lab.synthetic.streams import drifting
 
@@ -54,8 +54,8 @@ def test_what_was_asked_of_the_last_slices_sets_out_by_itself(slices, monkeypatc
     model, counts = ut.RobustCP("fixed", **SETTINGS), []
     for number, x in enumerate(slices):
         result = model.update(x)
-        told = result._told.told()
-        parts = [told.report.low_rank, told.report.outlier_probability, told.report.outliers]
+        (report,) = result._outputs[0].reports
+        parts = [report.low_rank, report.outlier_probability, report.outliers]
         counts.append([any(one is part for one in sent) for part in parts])
         if number < 2:
             _ = result.low_rank, result.outlier_probability

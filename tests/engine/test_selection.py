@@ -10,7 +10,7 @@ import pytest
 import undertow as ut
 from undertow.engine import functional
 from undertow.engine import selection as panel
-from undertow.engine.reporting import SETTINGS, CrossPrediction
+from undertow.engine.output import SETTINGS, CrossPrediction
 from undertow.inputs.dense import as_slice
 from undertow.inputs.scaling import Given, Scaling
 from undertow.lab.synthetic.streams import drifting

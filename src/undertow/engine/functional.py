@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.config import Config
-from undertow.engine.reporting import CrossPrediction, Telling
+from undertow.engine.output import CrossPrediction, Output
 from undertow.inputs import packing as placing
 from undertow.inputs.dense import as_slice
 from undertow.inputs.packing import Piece, room_for
@@ -34,7 +34,7 @@ from undertow.model.phases.infer import project, smooth
 from undertow.model.settings import Settings
 from undertow.model.step import advance, init_core
 from undertow.model.types import Contaminated, Core
-from undertow.results import Estimate, StepResult
+from undertow.results import Result
 
 LARGE = 100_000
 """Entries of a window from which on it pays to have programs of its own for few places and for nearly full data."""
@@ -118,12 +118,12 @@ def as_piece(shape: tuple[int, ...], sparse: bool, x: Any, mask: Any = None) -> 
     return as_slice(x, mask, shape=shape)
 
 
-def step(state: State, values: Any, mask: Any = None) -> tuple[State, StepResult]:
+def step(state: State, values: Any, mask: Any = None) -> tuple[State, Result]:
     """Learn from one slice. Bad input raises and leaves the state usable; numerical trouble is a `status`."""
     given = _given(state, values, mask)
     cross_predicted = None if state.config.robust else cross_predict(state, given)
-    after, telling = learn(copied(state), given, cross_predicted)
-    return after, StepResult(telling)
+    after, output = learn(copied(state), given, cross_predicted)
+    return after, Result(output)
 
 
 def working(state: State) -> Settings:
@@ -192,7 +192,7 @@ def sizes_of(max_rank: int) -> list[int]:
     return sizes
 
 
-def learn(state: State, given: Given, cross_predicted: CrossPrediction | None = None) -> tuple[State, Telling]:
+def learn(state: State, given: Given, cross_predicted: CrossPrediction | None = None) -> tuple[State, Output]:
     """Learn from a slice without waiting for the device. The state handed in is used up: its memory is the new one's.
 
     `foretold` is what a model that is not robust tells outliers by.
@@ -206,8 +206,9 @@ def learn(state: State, given: Given, cross_predicted: CrossPrediction | None = 
             state.core, given.values(scaling), given.mask(), working(state), holes(state), given.entry_index()
         )
     indices = given.piece.indices if isinstance(given.piece, Entries) else None
-    telling = Telling(state.config, scaling, report, given, None if state.config.robust else cross_predicted, indices)
-    return replace(state, steps=state.steps + 1, core=core), telling
+    hindsight = None if state.config.robust else cross_predicted
+    output = Output(state.config, scaling, (report,), given, hindsight, indices)
+    return replace(state, steps=state.steps + 1, core=core), output
 
 
 def copied(state: State) -> State:
@@ -228,7 +229,7 @@ def cross_predict(state: State, given: Given) -> CrossPrediction | None:
         return CrossPrediction(*placing.as_given(told, given.piece))
 
 
-def look(state: State, values: Any, mask: Any = None) -> Estimate:
+def look(state: State, values: Any, mask: Any = None) -> Result:
     """What `step` would say with the factors held fixed: nothing is learned."""
     given = _given(state, values, mask)
     state = _with_unit(_with_room(state, given.room), given.piece)
@@ -236,10 +237,10 @@ def look(state: State, values: Any, mask: Any = None) -> Estimate:
     with scope(state.config):
         report = project(state.core, given.values(scaling), given.mask(), working(state), given.entry_index())
     indices = given.piece.indices if isinstance(given.piece, Entries) else None
-    return Estimate(Telling(state.config, scaling, report, given, indices=indices))
+    return Result(Output(state.config, scaling, (report,), given, indices=indices))
 
 
-def smoothed(state: State, lag: int) -> Estimate:
+def smoothed(state: State, lag: int) -> Result:
     """What is known now about the slice `lag` steps before the newest; later slices have corrected it."""
     most = min(state.steps, state.config.window)
     if isinstance(lag, bool) or not hasattr(lag, "__index__"):
@@ -254,10 +255,10 @@ def smoothed(state: State, lag: int) -> Estimate:
         count = int(places.lengths[slot])
         indices = tuple(np.asarray(index[slot, :count]) for index in places.indices)
         report = placing.shortened(jax.device_get(report), (count,))
-    return Estimate(Telling(state.config, Scaling.of(state.config, state.unit), report, indices=indices))
+    return Result(Output(state.config, Scaling.of(state.config, state.unit), (report,), indices=indices))
 
 
-def at(state: State, indices: Sequence[Any]) -> Estimate:
+def at(state: State, indices: Sequence[Any]) -> Result:
     """What is known now about some entries of the newest slice, observed or not. Arrays are as the indices are."""
     wanted = checked_indices(tuple(np.broadcast_arrays(*indices)) if len(indices) else (), state.shape)
     with scope(state.config):
@@ -267,7 +268,7 @@ def at(state: State, indices: Sequence[Any]) -> Estimate:
         else:
             report = jax.device_get(run_at(state.core, working(state), placing.bare_entry_index(wanted, state.shape)))
             report = placing.shortened(report, wanted[0].shape)
-    return Estimate(Telling(state.config, Scaling.of(state.config, state.unit), report, indices=wanted))
+    return Result(Output(state.config, Scaling.of(state.config, state.unit), (report,), indices=wanted))
 
 
 def living(state: State) -> NDArray[np.bool_]:

@@ -8,17 +8,18 @@ slices are so small that changing threads takes longer than checking them.
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import jax
 
 from undertow.engine import selection as panels
-from undertow.engine.reporting import Demand
+from undertow.engine.output import Output
 from undertow.engine.selection import Panel
 from undertow.inputs.packing import Piece
 from undertow.inputs.scaling import Given
-from undertow.results import StepResult
+from undertow.results import Result
 
 LARGE_SLICE = 200_000
 """Entries from which on a slice is learned in the thread."""
@@ -29,7 +30,7 @@ class Ahead:
 
     def __init__(self, panel: Panel) -> None:
         self._panel = panel
-        self._coming: Future[StepResult] | None = None
+        self._coming: Future[Result] | None = None
         self._demand = Demand()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -47,51 +48,51 @@ class Ahead:
                     self._coming = None
         return self._panel
 
-    def learn(self, piece: Piece) -> StepResult:
+    def learn(self, piece: Piece) -> Result:
         """Learn from a slice; what it holds may be asked for as soon as this returns."""
         if not worth_a_thread(piece.values.size):
             return self._learned(self.panel(), piece)
         given = panels.sent(self._panel, piece)  # while the last one is still being learned
         device = getattr(jax.config, "jax_default_device", None)
         self._coming = _thread().submit(self._learned_on, device, self.panel(), piece, given)
-        return StepResult(Later(self._coming, "_told"), Later(self._coming, "_outliers_told"))
+        return Result(self._coming)
 
-    def _learned(self, before: Panel, piece: Piece, given: Given | None = None) -> StepResult:
+    def _learned(self, before: Panel, piece: Piece, given: Given | None = None) -> Result:
         self._panel, result = panels.learn(before, piece, given)
         if not elsewhere():
             return result
-        told, outliers_told = result._watched(self._demand)
-        self._demand.send(told, outliers_told)
-        return StepResult(told, outliers_told)
+        watched = {id(output): replace(output, on_fetch=self._demand.note) for output in result._outputs}
+        output, outlier_output = (watched[id(output)] for output in result._outputs)  # which may be the same
+        self._demand.send(output, outlier_output)
+        return Result(output, outlier_output)
 
-    def _learned_on(self, device: Any, before: Panel, piece: Piece, given: Given | None) -> StepResult:
+    def _learned_on(self, device: Any, before: Panel, piece: Piece, given: Given | None) -> Result:
         """On the device that the caller has chosen: such choices hold for one thread only."""
         with jax.default_device(device):
             return self._learned(before, piece, given)
 
 
-class Later:
-    """What a result will be told by."""
+class Demand:
+    """What is asked of the results of a stream: that of the next one is copied to the host before anybody asks."""
 
-    def __init__(self, coming: Future[StepResult], name: str) -> None:
-        self._coming, self._name = coming, name
+    RECENT = 3
+    """Slices for which it is remembered."""
 
-    def told(self) -> Any:
-        """The telling itself."""
-        return getattr(self._coming.result(), self._name)
+    def __init__(self) -> None:
+        self._slices = 0
+        self._last: dict[str, int] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.told(), name)
+    def note(self, name: str) -> None:
+        """Somebody has asked for this part of a report."""
+        self._last[name] = self._slices
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles hold the telling."""
-        return _itself, (self.told(),)
-
-
-def _itself(told: Any) -> Any:
-    return told
+    def send(self, output: Output, outlier_output: Output) -> None:
+        """Start copying what was asked for lately; to be called once a slice."""
+        self._slices += 1
+        for name, last in self._last.copy().items():  # others may be asking meanwhile
+            if self._slices - last <= self.RECENT:
+                report = (outlier_output if "outlier" in name else output).reports[0]
+                getattr(report, name).copy_to_host_async()
 
 
 def elsewhere() -> bool:

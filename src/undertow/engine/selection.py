@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from undertow.config import Config, make_config
 from undertow.engine import functional
 from undertow.engine.functional import State
-from undertow.engine.reporting import CrossPrediction
+from undertow.engine.output import CrossPrediction
 from undertow.inputs.dense import Slice
 from undertow.inputs.packing import FOR_ENTRIES, Piece, room_for
 from undertow.inputs.scaling import Given, Scaling
-from undertow.results import StepResult
+from undertow.results import Result
 
 VARIANTS: tuple[dict[str, Any], ...] = (
     {"level": False, "robust": True, "noise": "entry", "scale": "linear", "forgetting": 0.95},
@@ -150,7 +150,7 @@ def sent(panel: Panel, piece: Piece) -> Given | None:
     return given
 
 
-def learn(panel: Panel, piece: Piece, given: Given | None = None) -> tuple[Panel, StepResult]:
+def learn(panel: Panel, piece: Piece, given: Given | None = None) -> tuple[Panel, Result]:
     """Foretell, judge, learn, let the best speak. A panel of one is used up, as `functional.learn` says.
 
     Several are copied first: whatever interrupts the learning, it finds either all as before or all as after. `given`
@@ -167,7 +167,7 @@ def learn(panel: Panel, piece: Piece, given: Given | None = None) -> tuple[Panel
     if len(panel.configs) > 1 and isinstance(piece, Slice):  # else there is nobody to be judged
         typical = _typical(typical, piece)
     panel = replace(panel, members=tuple(members), steps=panel.steps + 1, typical=typical)
-    return _seated(panel), StepResult(learned[speaker][1], learned[judge][1])
+    return _seated(panel), Result(learned[speaker][1], learned[judge][1])
 
 
 def copied(panel: Panel) -> Panel:

@@ -1,4 +1,4 @@
-"""What can go wrong in a step, as flags that compiled code can carry. Advice in words: `undertow.results`."""
+"""What can go wrong in a step, as flags that compiled code can carry. Advice in words: `undertow.diagnostics`."""
 
 from enum import IntFlag
 

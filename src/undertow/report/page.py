@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from undertow.model.flags import Flags
+from undertow.diagnostics import Flags, Status
 from undertow.report.chart import Curve, chart, shown
 from undertow.report.findings import TopAlerts, surprise, top_alerts
 from undertow.report.gallery import short, the_worst_slices, where_the_outliers_are
-from undertow.results import Status
 from undertow.runs.errors import StoreError
 from undertow.runs.store.folder import replace_file
 from undertow.runs.store.reader import StoredRun, open_filled

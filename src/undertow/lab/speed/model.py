@@ -40,7 +40,7 @@ class OneModel(Subject):
         """One step; the results have arrived when it returns."""
         self.state, result = functional.step(self.state, self.values[t])
         self.last = result.low_rank
-        return result.iterations
+        return int(result.iterations)
 
     def low_rank(self) -> Floats | None:
         """The low rank, with the level where there is one."""
@@ -87,7 +87,7 @@ class Automatic(Subject):
         """One update; the sweeps are those of the model that speaks."""
         result = self.model.update(self.values[t])
         self.last = result.low_rank
-        return result.iterations
+        return int(result.iterations)
 
     def low_rank(self) -> Floats | None:
         """Of the model that speaks."""

@@ -84,7 +84,7 @@ class SparseModel(OneModel):
         """One step; the results have arrived when it returns."""
         self.state, result = functional.step(self.state, self.entries[t])
         self.last = result.low_rank
-        return result.iterations
+        return int(result.iterations)
 
     def flops(self, iterations: int) -> float:
         """Of the sums over entries."""

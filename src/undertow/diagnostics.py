@@ -1,0 +1,65 @@
+"""How an update went: flags, which of them are harmless, and what to do about each. Loads no compiler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from undertow.model.flags import Flags
+
+__all__ = ["ADVICE", "HARMLESS", "Flags", "Status"]
+
+ADVICE: dict[Flags, str] = {
+    Flags.EMPTY: "nothing was observed in this slice: the low rank is the prior's guess, see std",
+    Flags.NOT_CONVERGED: "the sweeps ended at max_iterations before the slice converged: raise it if this goes on",
+    Flags.RANK_FULL: "all max_rank components are in use: raise max_rank if the error matters more than the time",
+    Flags.RANK_ZERO: "no structure was found above the noise: wait for more slices, or lengthen the window",
+    Flags.MANY_OUTLIERS: "most of this slice does not fit the factors: the scene has changed, or the slice is bad",
+    Flags.CHANGED: "this slice did not fit what was learned before it: the scene has changed, "
+    "errors may be large for a while",
+    Flags.NO_NOISE: "the data are fitted to the last digit: the error bars are a lower bound, do not rely on them",
+    Flags.SINGULAR: "some rows could not be solved and kept their last values: use dtype='float64'",
+    Flags.OUT_OF_RANGE: "some values are a billion times the stream's usual size and were left out as outliers: "
+    "check the data, or start a new model if the unit has changed",
+    Flags.NOT_FINITE: "the arithmetic overflowed, and this slice was left out: use dtype='float64'",
+}
+"""What each flag means and what to do about it, one sentence each."""
+
+HARMLESS = Flags.RANK_FULL | Flags.RANK_ZERO | Flags.EMPTY
+"""Worth knowing, but the result is as good as the data allow."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How an update went. ``str(status)`` is "ok" or the advice, one sentence per flag.
+
+    Attributes:
+        flags: what was noticed.
+
+    Examples:
+        >>> from undertow.diagnostics import Flags, Status
+        >>> str(Status())
+        'ok'
+        >>> status = Status(Flags.RANK_FULL | Flags.SINGULAR)
+        >>> status.ok, status.codes
+        (False, ('RANK_FULL', 'SINGULAR'))
+    """
+
+    flags: Flags = Flags.NONE
+
+    @property
+    def ok(self) -> bool:
+        """False where the result is worse than the data would allow, or the slice itself is suspicious."""
+        return not self.flags & ~HARMLESS
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Names of the flags that are set, for machines."""
+        return tuple(flag.name or "" for flag in Flags if flag and flag in self.flags)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """One sentence for each flag that is set."""
+        return tuple(text for flag, text in ADVICE.items() if flag in self.flags)
+
+    def __str__(self) -> str:
+        return "; ".join(self.advice) or "ok"

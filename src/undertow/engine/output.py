@@ -1,0 +1,232 @@
+"""What a compiled step computed for one slice, or for one slice of each of many streams, in units of the data.
+
+Nothing is fetched from the device before it is asked for. `undertow.results.Result` is the public face of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.config import Config
+from undertow.inputs import packing
+from undertow.inputs.scaling import LOG_UNIT, Given, Scaling
+from undertow.model.flags import Flags
+from undertow.model.phases.infer import Report
+
+Floats = NDArray[np.floating[Any]]
+SETTINGS = ("level", "robust", "noise", "scale", "forgetting", "max_rank", "window")
+"""Settings that every result names."""
+NUMBERS = ("rank", "usual_noise", "iterations", "elbo", "flags")
+"""Parts of a report that are one number per stream, fetched in one transfer."""
+QUANTILE = 1.96
+"""95 % of a normal distribution lie within this many standard deviations."""
+
+
+@dataclass(frozen=True)
+class CrossPrediction:
+    """Every observed entry of a slice predicted from the other half of it, before anything is learned from it.
+
+    Attributes:
+        mean: predicted entries, on the scale and in the unit of the model.
+        variance: predictive variance of an observation.
+    """
+
+    mean: Any
+    variance: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """The reports of a step and what is needed to express them in units of the data.
+
+    Attributes:
+        config: settings of the model.
+        scaling: from the data to the model and back; for many streams its units broadcast against their slices.
+        reports: what the device holds. One report; for many streams one per chunk, None for a chunk that was skipped.
+        given: the slice itself, if it is at hand.
+        cross_predicted: what outliers are found by where the model is not robust.
+        indices: where the entries lie, one array per mode; None where arrays are whole slices.
+        rows: for many streams, the row of each in the chunks laid end to end; None for a single stream.
+        could_predict: for many streams, which of them had learned something before this slice.
+        on_fetch: called with the name of every part of a report that is fetched.
+    """
+
+    config: Config
+    scaling: Scaling
+    reports: tuple[Report | None, ...]
+    given: Given | None = None
+    cross_predicted: CrossPrediction | None = None
+    indices: tuple[NDArray[np.int32], ...] | None = None
+    rows: NDArray[np.intp] | None = None
+    could_predict: NDArray[np.bool_] | None = None
+    on_fetch: Callable[[str], None] | None = None
+
+    def mean(self) -> Floats:
+        """Low rank and level."""
+        return self._unscaled(self._mean)
+
+    def std(self) -> Floats:
+        """Standard deviation of a new observation."""
+        parts = self._fetched("low_rank_variance"), self._fetched("noise_variance")
+        return self._deviation(np.add(*parts, dtype=np.float64))
+
+    def low_rank_std(self) -> Floats:
+        """Standard deviation of the mean."""
+        return self._deviation(self._fetched("low_rank_variance").astype(np.float64))
+
+    def outliers(self) -> Floats:
+        """What outliers add; on the logarithmic scale that depends on the mean."""
+        scaled = self._outlier_part("outliers", 0)
+        if self.scaling.log:
+            base = self._mean if self.cross_predicted is None else np.asarray(self.cross_predicted.mean, np.float64)
+            added = self.scaling.unscaled(base + scaled.astype(np.float64)) - self.scaling.unscaled(base)
+            with np.errstate(over="ignore"):
+                outliers: Floats = np.nan_to_num(added.astype(self.dtype))
+        else:
+            outliers = self._unscaled(scaled)
+        too_large = self._too_large
+        return outliers if too_large is None else np.where(too_large[1], too_large[0] - self.mean(), outliers)
+
+    def outlier_probability(self) -> Floats:
+        """Entries that were too large to compute with are outliers for certain."""
+        # A copy: it may be the device's own memory, and results may be written to.
+        probability = self._outlier_part("outlier_probability", 1).astype(self.dtype)
+        return probability if self._too_large is None else np.where(self._too_large[1], 1.0, probability)
+
+    def rank(self) -> Any:
+        """Active components."""
+        return self._numbers["rank"]
+
+    def iterations(self) -> Any:
+        """Sweeps."""
+        return self._numbers["iterations"]
+
+    def elbo(self) -> Any:
+        """Evidence lower bound, in the stream's own unit."""
+        return np.nan_to_num(np.asarray(self._numbers["elbo"], np.float64))
+
+    def noise_std(self) -> Any:
+        """On the logarithmic scale: as at the unit of the stream."""
+        unit = self.scaling.unit if self.rows is None else np.reshape(self.scaling.unit, -1)
+        noise = np.sqrt(np.asarray(self._numbers["usual_noise"], np.float64)) * unit
+        return np.nan_to_num(noise * np.hypot(LOG_UNIT, 1) if self.scaling.log else noise)
+
+    def flags(self) -> Any:
+        """As numbers. What is full with a capacity below `max_rank` is not full yet."""
+        flags = self._numbers["flags"]
+        return np.where(self.rank() < self.config.max_rank, flags & ~Flags.RANK_FULL.value, flags)
+
+    def settings(self) -> dict[str, Any]:
+        """By name."""
+        settings = {name: getattr(self.config, name) for name in SETTINGS}
+        return settings if self.indices is None else {**settings, "entries": "observed"}
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of all arrays: single precision where the slice came in it and was learned in it."""
+        single = self.given is not None and self.given.piece.values.dtype == self.config.dtype == "float32"
+        return np.dtype(np.float32 if single else np.float64)
+
+    @cached_property
+    def _numbers(self) -> dict[str, Any]:
+        self._note(*NUMBERS)
+        if self.rows is not None:
+            return {name: self._gathered(name) for name in NUMBERS}
+        return dict(zip(NUMBERS, jax.device_get([getattr(self.reports[0], name) for name in NUMBERS]), strict=True))
+
+    @cached_property
+    def _mean(self) -> NDArray[Any]:
+        return self._fetched("low_rank")
+
+    @cached_property
+    def _any_flags(self) -> Flags:
+        return Flags(int(np.bitwise_or.reduce(np.reshape(self.flags(), -1), initial=0)))
+
+    def _fetched(self, name: str) -> NDArray[Any]:
+        """A part of the report; where the arithmetic overflowed, the nearest numbers."""
+        self._note(name)
+        if self.rows is not None:
+            array = self._gathered(name).astype(self.dtype, copy=False)
+        else:
+            array = np.asarray(getattr(self.reports[0], name))
+            if self.given is not None:
+                array = packing.as_given(array, self.given.piece)
+        return np.nan_to_num(array) if Flags.NOT_FINITE in self._any_flags else array
+
+    def _gathered(self, name: str) -> NDArray[Any]:
+        assert self.rows is not None
+        return gathered([None if report is None else getattr(report, name) for report in self.reports], self.rows)
+
+    def _note(self, *names: str) -> None:
+        if self.on_fetch is not None:
+            for name in names:
+                self.on_fetch(name)
+
+    def _unscaled(self, values: NDArray[Any]) -> Floats:
+        """In units of the data; where the arithmetic overflowed, the largest numbers need not fit there."""
+        if Flags.NOT_FINITE not in self._any_flags:
+            return self.scaling.unscaled(values, self.dtype)
+        with np.errstate(over="ignore"):
+            data: Floats = np.nan_to_num(self.scaling.unscaled(values, self.dtype))
+        return data
+
+    def _deviation(self, variance: Floats) -> Floats:
+        """Half the 95 % interval over 1.96; on the linear scale simply the root."""
+        root = np.sqrt(variance)
+        if not self.scaling.log:
+            return self._unscaled(root)
+        upper, lower = (self.scaling.unscaled(self._mean + side * QUANTILE * root) for side in (1, -1))
+        with np.errstate(over="ignore"):
+            half: Floats = np.nan_to_num(((upper - lower) / (2 * QUANTILE)).astype(self.dtype))
+        return half
+
+    def _outlier_part(self, name: str, part: int) -> Floats:
+        """As reported by a robust model; by the cross-prediction, where there is one, of another."""
+        if self.cross_predicted is None:
+            return self._fetched(name)
+        if self.could_predict is None:
+            return self._hindsight[part]
+        reported = self._fetched(name)
+        could = self.could_predict.reshape(-1, *([1] * (reported.ndim - 1)))
+        return np.where(could, self._hindsight[part], reported)
+
+    @cached_property
+    def _hindsight(self) -> tuple[Floats, Floats]:
+        """Outliers and their probability for a model that learns from every entry alike, by the standardised residual
+        of the cross-prediction."""
+        assert self.cross_predicted is not None
+        assert self.given is not None
+        piece = self.given.piece
+        seen = piece.mask if self._too_large is None else piece.mask & ~self._too_large[1]
+        rate, ratio = self.config.outlier_rate, self.config.outlier_variance
+        values = np.where(seen, self.scaling.scaled(piece.values), 0).astype(np.float64)
+        # Fetched first: beyond the scope of its precision, an array on the device computes in single precision.
+        residual = values - np.asarray(self.cross_predicted.mean, np.float64)
+        square = residual**2 / np.asarray(self.cross_predicted.variance, np.float64)
+        logit = np.log(rate / (1 - rate)) - np.log(ratio) / 2 + (1 - 1 / ratio) / 2 * square
+        probability: Floats = np.where(seen, 1 / (1 + np.exp(-np.clip(logit, -700, 700))), 0)
+        return probability * (1 - 1 / ratio) * residual, probability.astype(self.dtype)
+
+    @cached_property
+    def _too_large(self) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+        """The data and which of them were left out for their size, if any."""
+        if self.given is None or Flags.OUT_OF_RANGE not in self._any_flags:
+            return None
+        return self.given.piece.values, self.scaling.too_large(self.given.piece)
+
+
+def gathered(chunks: Sequence[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
+    """Some rows of equally long arrays laid end to end; a chunk that is None counts as zeros."""
+    known = next(chunk for chunk in chunks if chunk is not None)
+    arrays = [np.zeros(known.shape, known.dtype) if chunk is None else np.asarray(chunk) for chunk in chunks]
+    joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    if len(rows) == len(joined) and (rows == np.arange(len(rows))).all():
+        return joined
+    return joined[rows]
