@@ -51,7 +51,7 @@ def test_fingerprints_of_filled_gaps_and_tables(tmp_path):
     filled = open_stream(labelled(), gaps="fill", step="5min")
     assert filled.fingerprint.startswith("6ba9dbad302a52cf")
     made = make_csv(tmp_path)
-    assert open_stream(made.path, **made.options).fingerprint == "c52f9e6d57527360"
+    assert open_stream(made.path, **made.options).fingerprint.startswith("c52f9e6d57527360")
 
 
 def test_another_source_or_option_has_another_fingerprint(tmp_path):
