@@ -115,6 +115,6 @@ def test_impossible_exports_are_one_sentence_and_leave_nothing(store, tmp_path):
     with pytest.raises(StoreError, match="one mode, which make no picture"):
         export(tmp_path / "line", tmp_path / "x.mp4")
     run(StubStream(3), StubModel(), store=tmp_path / "bare", load=load_stub, keep="none")
-    with pytest.raises(StoreError, match="values per step only"):
+    with pytest.raises(StoreError, match="values per slice only"):
         export(tmp_path / "bare", tmp_path / "x.csv")
     assert {path.name for path in tmp_path.iterdir()} == {"line", "bare"}

@@ -10,9 +10,9 @@ from stubs import StubModel, StubStream, load_stub
 
 from undertow.report import write_report
 from undertow.report.chart import Curve, chart, shown, thinned
-from undertow.report.findings import how_often, top_alerts, worst_slices
+from undertow.report.findings import outlier_frequency, top_alerts, worst_slices
 from undertow.report.page import time_labels
-from undertow.report.pictures import limits, picture, plane
+from undertow.report.pictures import limits, picture, plane, shrunk
 from undertow.runs import run
 from undertow.runs.errors import StoreError
 from undertow.runs.store.reader import open_store
@@ -33,7 +33,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.count[tag] = self.count.get(tag, 0) + 1
-        if tag not in {"meta", "img", "br", "line", "circle", "path"}:
+        if tag not in {"meta", "img", "br"}:
             self.open.append(tag)
         self.loaded += [value for name, value in attrs if name in {"src", "href"} and not value.startswith("data:")]
 
@@ -65,7 +65,7 @@ def test_the_page_shows_summary_curves_pictures_alerts_and_settings(tmp_path):
         "Over time",
         "Where the outliers are",
         "The worst slices",
-        "What the model noticed",
+        "Diagnostics",
         "Settings",
     ):
         assert words in text
@@ -105,6 +105,16 @@ def test_a_store_that_is_none_is_one_sentence(tmp_path):
         write_report(tmp_path / "nothing")
 
 
+def test_labels_and_times_of_alerts_are_shown_as_they_are(tmp_path):
+    stream = StubStream(40, times=lambda index: np.datetime64("2024-05-01T00:00") + index)
+    stream.labels = (("TOKYO", "BERLIN", "PATH/T"), None)
+    text = write_report(store_at(tmp_path / "s", stream, threshold=0.3)).read_text()
+    alerts = text[text.index("farthest from what was expected") :]
+    assert "TOKYO" in alerts
+    assert "PATH/T" in alerts
+    assert "2024-05-01 00:" in alerts
+
+
 def test_top_alerts_are_the_farthest(tmp_path):
     stored = open_store(store_at(tmp_path / "s", threshold=0.3))
     found = top_alerts(stored, count=3)
@@ -114,17 +124,17 @@ def test_top_alerts_are_the_farthest(tmp_path):
 
 
 @pytest.mark.parametrize("slices", [1, 33, 100])
-def test_how_often_counts_every_slice_once(tmp_path, slices):
+def test_outlier_frequency_counts_every_slice_once(tmp_path, slices):
     stored = open_store(store_at(tmp_path / "s", StubStream(slices), threshold=0.3))
-    shares, looked_at = how_often(stored)
-    assert looked_at == slices
-    np.testing.assert_allclose(shares, (stored.dataset["outlier_probability"].values >= 0.3).mean(axis=0))
+    fractions, sampled = outlier_frequency(stored)
+    assert sampled == slices
+    np.testing.assert_allclose(fractions, (stored.dataset["outlier_probability"].values >= 0.3).mean(axis=0))
 
 
 def test_a_long_store_is_sampled(tmp_path, monkeypatch):
     stored = open_store(store_at(tmp_path / "s", StubStream(100), threshold=0.3))
-    monkeypatch.setattr("undertow.report.findings._LOOKED_AT_BYTES", 1)
-    assert 20 <= how_often(stored)[1] <= 40
+    monkeypatch.setattr("undertow.report.findings._SAMPLED_BYTES", 1)
+    assert 20 <= outlier_frequency(stored)[1] <= 40
 
 
 def test_worst_slices_are_not_neighbours(tmp_path):
@@ -177,8 +187,8 @@ def test_the_plane_with_most_to_show_is_chosen():
 def test_large_slices_become_small_pictures_that_show_every_outlier():
     values = np.zeros((1000, 700))
     values[777, 333] = 5.0
-    small = picture("x", values, 0, 5, "gray")
-    assert len(small.png) < 20_000
+    assert shrunk(values).max() == 5.0
+    assert len(picture("x", values, 0, 5, "gray")) < 21_000
     assert limits(np.zeros((2, 2))) == (0.0, 0.0)
     assert limits(np.full((2, 2), np.nan)) == (0.0, 1.0)
     assert limits(np.array([1.0, -4.0]), around_zero=True)[1] == pytest.approx(4, rel=0.01)

@@ -1,5 +1,5 @@
-"""A store in other people's formats: video, CSV, NetCDF, NIfTI. One block of slices in memory at a time."""
+"""A store in other formats: video, CSV, NetCDF, NIfTI. One block of slices in memory at a time."""
 
-from undertow.export.choose import export
+from undertow.export.entry import export
 
 __all__ = ["export"]

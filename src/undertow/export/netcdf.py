@@ -8,52 +8,45 @@ from typing import Any
 
 import numpy as np
 
-from undertow.export.blocks import ExportError, blocks
+from undertow.runs.errors import StoreError
 from undertow.runs.store.layout import STEP_VARIABLES
 from undertow.runs.store.reader import StoredRun
+from undertow.runs.store.times import Times
 
 
 def write_netcdf(run: StoredRun, path: Path, names: list[str], tick: Callable[[int], None]) -> None:
-    """The chosen arrays and all values per step; time is the unlimited dimension."""
+    """The chosen arrays and all values per slice; time is the unlimited dimension."""
     try:
         import h5netcdf
         import h5py
     except ModuleNotFoundError as error:
-        raise ExportError(f"NetCDF needs {error.name}: pip install 'undertow[store]'") from None
+        raise StoreError(f"NetCDF needs {error.name}: pip install 'undertow[store]'") from None
     dataset, time = run.dataset, run.time_name
 
     def define(file: Any, name: str, chunk: int) -> Any:
         variable = dataset[name]
-        text = variable.dtype.kind not in "biufM"
-        dates = variable.dtype.kind == "M"
-        growing = variable.dims[:1] == (time,)
-        chunks = (min(chunk, max(run.length, 1)), *variable.shape[1:]) if growing else None
-        made = file.create_variable(
-            name,
-            variable.dims,
-            h5py.string_dtype() if text else ("<i8" if dates else variable.dtype),
-            chunks=chunks,
-            **({} if text else {"compression": "gzip", "compression_opts": 1, "shuffle": True} if growing else {}),
-        )
-        for key, value in variable.attrs.items():
-            made.attrs[key] = value
-        if dates:
-            made.attrs["units"] = "nanoseconds since 1970-01-01T00:00:00"
-            made.attrs["calendar"] = "proleptic_gregorian"
+        text, dates = variable.dtype.kind not in "biufM", variable.dtype.kind == "M"
+        options: dict[str, Any] = {}
+        if variable.dims[:1] == (time,):
+            options["chunks"] = (min(chunk, run.length), *variable.shape[1:])
+            if not text:
+                options |= {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+        kind = h5py.string_dtype() if text else "<i8" if dates else variable.dtype
+        made = file.create_variable(name, variable.dims, kind, **options)
+        made.attrs.update({**variable.attrs, **(Times("datetime").attributes if dates else {})})
         return made
 
     with h5netcdf.File(path, "w") as file:
         file.dimensions = {time: None, **{name: int(dataset.sizes[name]) for name in run.dims}}
         file.resize_dimension(time, run.length)
-        for key, value in dataset.attrs.items():
-            file.attrs[key] = value
+        file.attrs.update(dataset.attrs)
         for name in run.dims:
             if name in dataset.coords:
                 define(file, name, 1)[...] = _plain(dataset[name].values)
         for name in (time, *STEP_VARIABLES):
             define(file, name, 4096)[...] = _plain(dataset[name].values)
         variables = {name: define(file, name, 16) for name in names}
-        for start, arrays in blocks(run, names):
+        for start, arrays in run.blocks(names):
             stop = start + len(arrays[names[0]])
             for name, variable in variables.items():
                 variable[start:stop] = arrays[name]

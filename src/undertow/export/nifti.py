@@ -9,7 +9,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from undertow.export.blocks import ExportError, blocks
+from undertow.runs.errors import StoreError
 from undertow.runs.store.reader import StoredRun
 
 _LARGEST = 32767  # the header counts in 16 bits
@@ -21,10 +21,10 @@ def write_nifti(run: StoredRun, path: Path, name: str, tick: Callable[[int], Non
     try:
         import nibabel
     except ModuleNotFoundError:
-        raise ExportError("NIfTI needs nibabel: pip install 'undertow[mri]'") from None
+        raise StoreError("NIfTI needs nibabel: pip install 'undertow[mri]'") from None
     shape = (*run.shape, 1, 1)[:3]
     if len(run.shape) > 3 or max(*shape, run.length) > _LARGEST:
-        raise ExportError(
+        raise StoreError(
             f"NIfTI holds volumes of up to 3 modes, each and the number of slices up to {_LARGEST}, "
             f"got {run.length} slices of {'×'.join(map(str, run.shape))}: export to .nc instead"
         )
@@ -38,7 +38,7 @@ def write_nifti(run: StoredRun, path: Path, name: str, tick: Callable[[int], Non
     with open(path, "wb") as plain:
         file = cast("IO[bytes]", gzip.GzipFile("", "wb", 6, plain, mtime=0)) if compressed else plain
         file.write(header.binaryblock.ljust(_OFFSET, b"\0"))
-        for start, arrays in blocks(run, [name]):
+        for start, arrays in run.blocks([name]):
             for values in arrays[name]:
                 file.write(np.asarray(values, "<f4").tobytes(order="F"))
             tick(start + len(arrays[name]))

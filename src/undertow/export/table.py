@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from undertow.export.blocks import blocks
 from undertow.runs.store.reader import StoredRun
 
 
 def write_csv(run: StoredRun, path: Path, names: list[str], tick: Callable[[int], None]) -> None:
     """Entries that were not observed are empty in the column of the data."""
-    times = run.times.astype(str) if run.times.dtype.kind == "M" else run.times
+    times = run.times.astype(str) if run.times.dtype.kind in "MTO" else run.times
     grid = np.indices(run.shape).reshape(len(run.shape), -1)
     labels = [
         np.asarray(run.dataset[name].values)[where].tolist() if name in run.dataset.coords else where.tolist()
@@ -24,9 +23,9 @@ def write_csv(run: StoredRun, path: Path, names: list[str], tick: Callable[[int]
     with open(path, "w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow([run.time_name, *run.dims, *names])
-        for start, arrays in blocks(run, names):
+        for start, arrays in run.blocks(names):
             for offset in range(len(arrays[names[0]])):
-                time = times[start + offset].item() if hasattr(times[start + offset], "item") else times[start + offset]
+                time = times[start + offset].item()
                 columns = [_cells(arrays[name][offset].reshape(-1)) for name in names]
                 rows.writerows((time, *entry) for entry in zip(*labels, *columns, strict=True))
             tick(start + len(arrays[names[0]]))

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.export.blocks import ExportError, blocks
+from undertow.runs.errors import StoreError
 from undertow.runs.store.reader import StoredRun
 
 SUFFIXES = (".mp4", ".mkv", ".avi", ".mov")
 _CODECS = ("libx264", "mpeg4")  # the first that this build of FFmpeg has
-_SMALLEST = 240  # pixels: smaller frames are enlarged, so that one can see something
+_SMALLEST = 240  # pixels: smaller frames are enlarged, to be visible
 _LARGEST = 8192
-_SAMPLED = 16  # slices that settle the grey scale
+_SAMPLED = 16  # slices that determine the grey scale
 
 
 def write_video(run: StoredRun, path: Path, frames_per_second: float, tick: Callable[[int], None]) -> None:
@@ -25,18 +25,18 @@ def write_video(run: StoredRun, path: Path, frames_per_second: float, tick: Call
     try:
         import av
     except ModuleNotFoundError:
-        raise ExportError("video needs av: pip install 'undertow[video]'") from None
+        raise StoreError("video needs av: pip install 'undertow[video]'") from None
     if not {"low_rank", "outliers"} <= set(run.kept):
-        raise ExportError(f"{run.folder} lacks low_rank or outliers: run again with --keep low_rank,outliers,data")
+        raise StoreError(f"{run.folder} lacks low_rank or outliers: run again with --keep low_rank,outliers,data")
     if len(run.shape) < 2:
-        raise ExportError(f"{run.folder} has slices with one mode, which make no picture: export to .csv or .nc")
+        raise StoreError(f"{run.folder} has slices with one mode, which make no picture: export to .csv or .nc")
     if not 0 < frames_per_second <= 1000:
-        raise ExportError(f"frames per second must be above 0 and at most 1000, got {frames_per_second}")
+        raise StoreError(f"frames per second must be above 0 and at most 1000, got {frames_per_second}")
     names = [name for name in ("data", "low_rank", "outliers") if name in run.kept]
     low, high = grey_scale(run, "data" if "data" in run.kept else "low_rank")
     with av.open(str(path), "w") as container:
         stream: Any = None
-        for start, arrays in blocks(run, names):
+        for start, arrays in run.blocks(names):
             for offset in range(len(arrays["low_rank"])):
                 picture = side_by_side({name: arrays[name][offset] for name in names}, low, high)
                 if stream is None:
@@ -94,7 +94,7 @@ def _stream(container: Any, shape: tuple[int, ...], frames_per_second: float) ->
 
     codec = next((name for name in _CODECS if name in av.codecs_available), None)
     if codec is None:
-        raise ExportError("this build of PyAV can encode neither H.264 nor MPEG-4: install another one of av")
+        raise StoreError("this build of PyAV can encode neither H.264 nor MPEG-4: install another one of av")
     stream = container.add_stream(codec, rate=Fraction(frames_per_second).limit_denominator(1001))
     stream.height, stream.width = shape[:2]
     stream.pix_fmt = "yuv420p"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +14,14 @@ from numpy.typing import NDArray
 
 from undertow.runs.store.reader import StoredRun
 
-_STRETCHES = 32  # of a long store that are looked at for an overview
-_LOOKED_AT_BYTES = 256 * 2**20
-_BURN_IN = 0.1  # of the slices, at most 20: the model is still finding its feet
+_STRETCHES = 32  # of a long store that are sampled
+_SAMPLED_BYTES = 256 * 2**20
+_WARM_UP = 0.1  # of the slices, at most 20, are not compared: the model has seen too few
 
 
 @dataclass(frozen=True)
 class WorstSlice:
-    """A slice to look at, and why."""
+    """A slice to show, and why."""
 
     index: int
     why: str
@@ -35,12 +36,10 @@ class TopAlerts:
 
 
 def worst_slices(run: StoredRun, count: int = 4) -> list[WorstSlice]:
-    """Those with most outliers and those that fit worst, by turns, in the order of the stream."""
-    start = min(20, int(_BURN_IN * run.length))
-    rates = np.asarray(run.dataset["outlier_rate"].values, np.float64)
-    errors = np.asarray(run.dataset["fit_error"].values, np.float64)
-    by_rate = (WorstSlice(index, f"{rates[index]:.1%} of its entries are outliers") for index in _largest(rates, start))
-    by_error = (WorstSlice(index, f"relative error {errors[index]:.3g}") for index in _largest(errors, start))
+    """Those with most outliers and those with the largest error, by turns, in the order of the stream."""
+    rates, errors = run.per_slice("outlier_rate"), run.per_slice("fit_error")
+    by_rate = (WorstSlice(index, f"{rates[index]:.1%} of its entries are outliers") for index in _largest(rates))
+    by_error = (WorstSlice(index, f"relative error {errors[index]:.3g}") for index in _largest(errors))
     found: dict[int, WorstSlice] = {}
     apart = max(2, run.length // (4 * count))
     for one in itertools.chain.from_iterable(itertools.zip_longest(by_rate, by_error)):
@@ -50,44 +49,45 @@ def worst_slices(run: StoredRun, count: int = 4) -> list[WorstSlice]:
     return [found[index] for index in sorted(found)]
 
 
-def how_often(run: StoredRun) -> tuple[NDArray[np.float64], int] | None:
-    """For every entry the share of slices in which it was flagged, and how many slices were looked at.
+def outlier_frequency(run: StoredRun) -> tuple[NDArray[np.float64], int] | None:
+    """For every entry the fraction of slices in which it was flagged, and the number of slices it was taken from.
 
     A long store is sampled, in stretches as they lie on the disk; None if the probabilities were not kept.
     """
-    if "outlier_probability" not in run.kept or not run.length:
+    if "outlier_probability" not in run.kept:
         return None
-    fitting = max(_STRETCHES, _LOOKED_AT_BYTES // (4 * max(1, math.prod(run.shape))))
+    fitting = max(_STRETCHES, _SAMPLED_BYTES // (4 * max(1, math.prod(run.shape))))
     stretch = -(-min(run.length, fitting) // _STRETCHES)
-    counts, looked_at = np.zeros(run.shape), 0
+    counts, sampled = np.zeros(run.shape), 0
     apart = stretch if run.length <= fitting else run.length // _STRETCHES
     for start in range(0, run.length, apart):
         part = run.dataset["outlier_probability"].isel({run.time_name: slice(start, start + stretch)}).values
         counts += (part >= run.threshold).sum(axis=0)
-        looked_at += len(part)
-    return counts / looked_at, looked_at
+        sampled += len(part)
+    return counts / sampled, sampled
 
 
 def top_alerts(run: StoredRun, count: int = 20) -> TopAlerts:
-    """Those farthest from what was expected, in standard deviations; all are read, few are held."""
+    """Those with the largest standardised residuals; all are read, few are held."""
     total = 0
 
-    def numbered() -> Any:
+    def numbered() -> Iterator[tuple[float, int, dict[str, Any]]]:
         nonlocal total
         for row in run.alerts():
             total += 1
-            yield surprise(row), -total, row
+            yield standardised_residual(row), -total, row
 
     best = heapq.nlargest(count, numbered(), key=lambda entry: entry[:2])
     return TopAlerts([row for _, _, row in best], total)
 
 
-def surprise(row: dict[str, Any]) -> float:
-    """How many standard deviations an alert lies from what was expected."""
+def standardised_residual(row: dict[str, Any]) -> float:
+    """|value − expected| / std of an alert."""
     std = float(row["std"])
     return abs(float(row["value"]) - float(row["expected"])) / std if std > 0 else math.inf
 
 
-def _largest(values: NDArray[np.float64], start: int) -> list[int]:
+def _largest(values: NDArray[Any]) -> list[int]:
+    start = min(20, int(_WARM_UP * len(values)))
     candidates = [index for index in range(start, len(values)) if np.isfinite(values[index]) and values[index] > 0]
     return sorted(candidates, key=lambda index: (-values[index], index))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from undertow.report.chart import shown
+from undertow.report.html import Html, element, void
 
 Floats = NDArray[np.float64]
 
@@ -16,19 +18,8 @@ _MOST_PIXELS = 320
 _GAP = (0.55, 0.55, 0.55, 0.35)  # where there is nothing to show
 
 
-@dataclass(frozen=True)
-class Picture:
-    """One panel: a PNG and what its colours mean."""
-
-    title: str
-    png: str
-    low: float
-    high: float
-    map: str
-
-
 def plane(arrays: dict[str, Floats], interest: Floats) -> tuple[dict[str, Floats], dict[int, int]]:
-    """Two modes to look at, and for every other mode the index where ``interest`` has most to show.
+    """Two modes to show, and for every other mode the index where ``interest`` is largest.
 
     The two modes are the largest, in their own order; a stream with one mode becomes a single row.
     """
@@ -44,15 +35,24 @@ def plane(arrays: dict[str, Floats], interest: Floats) -> tuple[dict[str, Floats
     return {name: array[where] for name, array in arrays.items()}, fixed
 
 
-def picture(title: str, values: Floats, low: float, high: float, colours: str) -> Picture:
-    """Draw ``values`` from ``low`` to ``high`` in a colour map of matplotlib."""
+def picture(title: str, values: Floats, low: float, high: float, colours: str) -> Html:
+    """Draw ``values`` from ``low`` to ``high`` in a colour map of matplotlib, with its key below."""
     from matplotlib import colormaps
 
-    small = _shrunk(values)
-    share = np.clip((small - low) / (high - low), 0, 1) if high > low else np.zeros_like(small)
-    coloured = colormaps[colours](np.nan_to_num(share))
+    small = shrunk(values)
+    fraction = np.clip((small - low) / (high - low), 0, 1) if high > low else np.zeros_like(small)
+    coloured = colormaps[colours](np.nan_to_num(fraction))
     coloured[np.isnan(small)] = _GAP
-    return Picture(title, _png((255 * coloured).round().astype(np.uint8)), low, high, _legend(colours))
+    png = _png((255 * coloured).round().astype(np.uint8))
+    key = element(
+        "span",
+        element("i", shown(low)),
+        element("s", style=f"background:linear-gradient(90deg,{_gradient(colours)})"),
+        element("i", shown(high)),
+        class_="key",
+    )
+    image = void("img", alt=title, src=f"data:image/png;base64,{png}")
+    return element("figure", image, element("figcaption", title, key))
 
 
 def limits(*arrays: Floats, around_zero: bool = False) -> tuple[float, float]:
@@ -67,8 +67,8 @@ def limits(*arrays: Floats, around_zero: bool = False) -> tuple[float, float]:
     return (low, high) if high > low else (float(known.min()), float(known.max()))
 
 
-def _shrunk(values: Floats) -> Floats:
-    """At most so many pixels a side: of every block the value farthest from the middle, so that no outlier is lost."""
+def shrunk(values: Floats) -> Floats:
+    """At most 320 pixels a side: of every block the value farthest from the median, so that no outlier is lost."""
     for axis in range(2):
         factor = -(-values.shape[axis] // _MOST_PIXELS)
         if factor > 1:
@@ -82,12 +82,12 @@ def _shrunk(values: Floats) -> Floats:
     return values
 
 
-def _legend(colours: str) -> str:
+def _gradient(colours: str) -> str:
     """The colour map as a CSS gradient."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    return ", ".join(to_hex(colormaps[colours](share)) for share in np.linspace(0, 1, 9))
+    return ", ".join(to_hex(colormaps[colours](fraction)) for fraction in np.linspace(0, 1, 9))
 
 
 def _png(pixels: NDArray[np.uint8]) -> str:

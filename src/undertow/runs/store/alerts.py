@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -22,57 +22,75 @@ Format = Literal["csv", "jsonl", "parquet"]
 Row = tuple[Any, ...]
 
 NUMBERS = ("value", "expected", "std", "probability")
+_START_AGAIN = "run again with --overwrite to start from the beginning"
 
 
 class AlertSink(Protocol):
-    """Where alerts go. ``mark`` says how much there is; ``go_back`` returns to an earlier mark."""
+    """A table of alerts that grows and can be cut back to an earlier ``mark``."""
 
     def add(self, index: int, rows: list[Row]) -> None:
-        """The alerts of the slice with this index, none or more."""
+        """Add the alerts of the slice with this index, none or more."""
 
     def flush(self) -> None:
-        """Everything added so far is safe on the disk."""
+        """Make everything added so far durable."""
 
     def mark(self) -> int:
-        """What to pass to `go_back`; call it after `flush`."""
+        """How much there is, for `go_back`; call it after `flush`."""
 
     def go_back(self, length: int, mark: int) -> None:
-        """Forget what was added after this mark, which was set when the store had ``length`` slices."""
+        """Drop what was added after this mark, which was set when the store had ``length`` slices."""
 
     def close(self) -> None:
-        """Let go of the file."""
-
-
-def path_of(format: Format, folder: Path) -> Path:
-    """Where the alerts of a store lie: a file, or for Parquet a folder of part files."""
-    return folder / ("alerts" if format == "parquet" else f"alerts.{format}")
+        """Close the file."""
 
 
 def open_sink(format: Format, folder: Path, layout: Layout) -> AlertSink:
     """The sink of this format in the folder of a store."""
-    path = path_of(format, folder)
+    path = _path(format, folder)
     return ParquetParts(path, layout) if format == "parquet" else TextFile(path, layout, format)
-
-
-def columns(layout: Layout) -> tuple[str, ...]:
-    """Names of the columns."""
-    return (layout.time_name, *layout.dims, *NUMBERS)
 
 
 def rows_of(
     layout: Layout, index: int, time: Any, flagged: NDArray[np.bool_], numbers: Sequence[NDArray[Any]]
 ) -> list[Row]:
-    """The alerts of one slice: its time, the labels, and value, expected, std and probability of each flagged entry."""
-    places = np.nonzero(flagged)
-    if not len(places[0]):
+    """The alerts of one slice.
+
+    Args:
+        layout: of the store.
+        index: of the slice.
+        time: of the slice.
+        flagged: which entries are alerts.
+        numbers: arrays of the slice, one for each of `NUMBERS`.
+
+    Returns:
+        One row per flagged entry: time as stored, labels, numbers.
+    """
+    positions = np.nonzero(flagged)
+    if not len(positions[0]):
         return []
     stored = layout.times.stored(time, index)
     named = [
         where.tolist() if labels is None else label_column(labels)[where].tolist()
-        for where, labels in zip(places, layout.labels, strict=True)
+        for where, labels in zip(positions, layout.labels, strict=True)
     ]
-    values = [np.asarray(array, np.float64)[places].tolist() for array in numbers]
+    values = [np.asarray(array, np.float64)[positions].tolist() for array in numbers]
     return [(stored, *row) for row in zip(*named, *values, strict=True)]
+
+
+def read_alerts(format: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """All alerts of a store, in order, by the names of the columns; none if ``format`` is "none"."""
+    path = _path(format, folder)
+    if format == "none" or not path.exists():
+        return
+    if format == "parquet":
+        yield from _read_parquet(path)
+        return
+    with open(path, encoding="utf-8", newline="") as file:
+        if format == "jsonl":
+            yield from (json.loads(line) for line in file if line.endswith("\n"))
+            return
+        for row in csv.DictReader(file):
+            yield {name: float(value) if name in NUMBERS else value for name, value in row.items()}
 
 
 class TextFile:
@@ -80,20 +98,20 @@ class TextFile:
 
     def __init__(self, path: Path, layout: Layout, format: Format) -> None:
         self._path = path
-        self._names = columns(layout)
+        self._names = _columns(layout)
         self._times = layout.times
         self._csv = format == "csv"
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open(path, "ab")  # noqa: SIM115 (open for the whole run)
 
     def add(self, index: int, rows: list[Row]) -> None:
-        """Append the rows at once."""
+        """Append the rows immediately."""
         if rows:
             self._file.write(self._lines([(self._times.shown(row[0]), *row[1:]) for row in rows]))
             self._file.flush()
 
     def flush(self) -> None:
-        """Onto the disk."""
+        """Write to the disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -102,19 +120,16 @@ class TextFile:
         return self._file.seek(0, os.SEEK_END)
 
     def go_back(self, length: int, mark: int) -> None:
-        """Cut the file there; an empty one begins with the names of the columns."""
+        """Cut the file there; an empty CSV file starts with the names of the columns."""
         if self.mark() < mark:
-            raise StoreError(
-                f"{self._path} is shorter than it was when the run stopped: "
-                "run again with --overwrite to start from the beginning"
-            )
+            raise StoreError(f"{self._path} is shorter than it was when the run stopped: {_START_AGAIN}")
         self._file.truncate(mark)
         if mark == 0 and self._csv:
             self._file.write(self._lines([self._names]))
         self.flush()
 
     def close(self) -> None:
-        """Let go of the file; what could not be written has been complained about by then."""
+        """Close the file; what could not be written was an error before."""
         with contextlib.suppress(OSError):
             self._file.close()
 
@@ -150,13 +165,12 @@ class ParquetParts:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        table = pa.table(
-            [pa.array(column, type=kind) for column, kind in zip(self._columns(), self._types(), strict=True)],
-            names=list(columns(self._layout)),
-        )
+        names = _columns(self._layout)
+        columns = list(zip(*self._rows, strict=True)) or [()] * len(names)
+        arrays = [pa.array(column, type=kind) for column, kind in zip(columns, self._types(), strict=True)]
         buffer = pa.BufferOutputStream()
-        pq.write_table(table, buffer, compression="zstd")
-        replace_file(self._path(self._part), memoryview(buffer.getvalue()))
+        pq.write_table(pa.table(arrays, names=list(names)), buffer, compression="zstd")
+        replace_file(self._part_path(), memoryview(buffer.getvalue()))
         sync_folders([self._folder])
 
     def mark(self) -> int:
@@ -170,13 +184,11 @@ class ParquetParts:
         self._part = max(length - 1, 0) // self._layout.chunk
         self._rows = []
         if mark:
+            path = self._part_path()
             try:
-                table = pq.read_table(self._path(self._part), partitioning=None).slice(0, mark)
+                table = pq.read_table(path, partitioning=None).slice(0, mark)
             except (OSError, ValueError) as error:
-                raise StoreError(
-                    f"{self._path(self._part)} is missing or damaged ({error}): "
-                    "run again with --overwrite to start from the beginning"
-                ) from error
+                raise StoreError(f"{path} is missing or damaged ({error}): {_START_AGAIN}") from error
             if self._layout.times.kind == "datetime":
                 table = table.set_column(0, table.column_names[0], table.column(0).cast("int64"))
             self._rows = [tuple(row.values()) for row in table.to_pylist()]
@@ -186,22 +198,37 @@ class ParquetParts:
 
     def close(self) -> None:
         """Nothing is open between flushes."""
-        self._rows = []
-
-    def _columns(self) -> list[tuple[Any, ...]]:
-        return list(zip(*self._rows, strict=True)) or [()] * len(columns(self._layout))
 
     def _types(self) -> list[Any]:
         import pyarrow as pa
 
         named = {"<i8": pa.int64(), "<f8": pa.float64()}
-        dates = self._layout.times.kind == "datetime"
-        time = pa.timestamp("ns") if dates else named.get(self._layout.times.dtype, pa.string())
+        times = self._layout.times
+        time = pa.timestamp("ns") if times.kind == "datetime" else named.get(times.dtype, pa.string())
         modes = [
             pa.int64() if labels is None else named.get(label_column(labels).dtype.str, pa.string())
             for labels in self._layout.labels
         ]
         return [time, *modes, *[pa.float64()] * len(NUMBERS)]
 
-    def _path(self, part: int) -> Path:
-        return self._folder / f"part-{part:06d}.parquet"
+    def _part_path(self) -> Path:
+        return self._folder / f"part-{self._part:06d}.parquet"
+
+
+def _path(format: str, folder: Path) -> Path:
+    """A file, or for Parquet a folder of part files."""
+    return folder / ("alerts" if format == "parquet" else f"alerts.{format}")
+
+
+def _columns(layout: Layout) -> tuple[str, ...]:
+    return (layout.time_name, *layout.dims, *NUMBERS)
+
+
+def _read_parquet(folder: Path) -> Iterator[dict[str, Any]]:
+    try:
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError:
+        raise StoreError("alerts in Parquet need pyarrow: pip install 'undertow[table]'") from None
+    for part in sorted(folder.glob("part-*.parquet")):
+        for row in pq.read_table(part, partitioning=None).to_pylist():
+            yield {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}

@@ -1,7 +1,7 @@
-"""One array of the store, growing along time: whole chunks on disk, the unfinished one rewritten as it grows.
+"""One array of the store, growing along time: complete chunks on disk, the unfinished one rewritten as it grows.
 
-Chunks are written by hand rather than by zarr, which would read a partly filled chunk back and keep whatever lies in
-its unused part: here the same rows always give the same bytes, and every file is replaced in one move.
+Chunks are written here rather than by zarr, which would read a partly filled chunk back and keep whatever is in its
+unused part: this way the same rows always give the same bytes, and every file is replaced atomically.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ChunkedArray:
         self._dirty = False
 
     def append(self, row: Any) -> None:
-        """Take one more row; a chunk that is full goes to disk at once."""
+        """Take one more row; a chunk that is full is written immediately."""
         self._tail.append(row if self._text else np.asarray(row, self._dtype))
         self.length += 1
         self._dirty = True
@@ -48,8 +48,8 @@ class ChunkedArray:
             replace_file(self._path(index), _encode(self._block(), self._text))
         self._dirty = False
 
-    def go_back(self, length: int) -> None:
-        """Forget all rows from ``length`` on and be ready to append there."""
+    def cut(self, length: int) -> None:
+        """Drop all rows from ``length`` on and be ready to append there."""
         first = length // self._chunk
         kept = length % self._chunk
         chunks = {int(path.name.split(".")[1]): path for path in self.folder.glob("c.[0-9]*")}
@@ -61,7 +61,7 @@ class ChunkedArray:
             rows = rows.reshape(self._chunk, *self._shape)[:kept]
             self._tail = list(rows) if self._text else [np.array(row) for row in rows]
         self.length = length
-        self._dirty = bool(kept)  # the chunk on disk may hold rows that were forgotten just now
+        self._dirty = bool(kept)  # the chunk on disk may hold rows that were dropped just now
         for index, path in chunks.items():
             if index >= first + bool(kept):
                 path.unlink()

@@ -36,7 +36,7 @@ def claim(folder: Path, *, resume: bool, overwrite: bool) -> Path:
 
 
 def holds_slices(folder: Path) -> bool:
-    """Whether readers of the store would find any slice in it; in doubt they would."""
+    """Whether readers of the store would find any slice in it; assumed where its metadata cannot be read."""
     try:
         root = json.loads((folder / "zarr.json").read_bytes())
         return bool(root["consolidated_metadata"]["metadata"]["rank"]["shape"][0])
@@ -60,7 +60,7 @@ def clear(folder: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes | memoryview, *, durable: bool = True) -> None:
-    """Put ``content`` into ``path`` in one move, once it is safe on the disk (where ``durable``)."""
+    """Replace ``path`` atomically, once ``content`` is on the disk (where ``durable``)."""
     temporary = path.with_name(path.name + TEMPORARY)
     try:
         with open(temporary, "wb") as file:
@@ -96,7 +96,7 @@ def remove_leftovers(folder: Path) -> None:
 
 @contextlib.contextmanager
 def only_writer(lock: Path) -> Iterator[None]:
-    """Hold the store for one process; the system lets go of it however that process ends."""
+    """Hold the store for one process; the system releases it however that process ends."""
     with open(lock, "ab") as file:
         if not _take(file):
             raise StoreError(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,18 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from undertow.runs.errors import StoreError
-from undertow.runs.store.alerts import NUMBERS, path_of
+from undertow.runs.errors import StoreError, reason
+from undertow.runs.store.alerts import read_alerts
 from undertow.runs.store.layout import SLICE_VARIABLES
+
+_BLOCK_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """What `undertow run` wrote, opened for reading; arrays are read when they are looked at."""
+    """What `undertow run` wrote, opened for reading; arrays are read when they are used.
+
+    Attributes:
+        folder: the store.
+        dataset: the same as an `xarray.Dataset`.
+    """
 
     folder: Path
     dataset: Any
-    """`xarray.Dataset`."""
 
     @property
     def time_name(self) -> str:
@@ -32,7 +38,7 @@ class StoredRun:
 
     @property
     def length(self) -> int:
-        """Slices."""
+        """Number of slices."""
         return int(self.dataset.sizes[self.time_name])
 
     @property
@@ -57,7 +63,7 @@ class StoredRun:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Of the model: as configured, or as it settled on them by itself."""
+        """Of the model: as configured, or as it selected them."""
         attributes = self.dataset.attrs
         return {**_parsed(attributes.get("settings")), **_parsed(attributes.get("settings_in_force"))}
 
@@ -71,41 +77,37 @@ class StoredRun:
         """Name of the stream."""
         return str(self.dataset.attrs.get("source", self.folder.name))
 
+    def per_slice(self, name: str) -> np.ndarray[Any, Any]:
+        """One value per slice, such as ``fit_error``; (T,)."""
+        return np.asarray(self.dataset[name].values)
+
     def slice(self, name: str, index: int) -> np.ndarray[Any, Any]:
         """One array of one slice."""
         return np.asarray(self.dataset[name].isel({self.time_name: index}).values, np.float64)
 
+    def blocks(self, names: Sequence[str]) -> Iterator[tuple[int, dict[str, np.ndarray[Any, Any]]]]:
+        """Index of the first slice and the arrays of as many slices as fit into little memory, until the end."""
+        entries = max(1, math.prod(self.shape)) * max(1, len(names))
+        length = max(1, min(1024, _BLOCK_BYTES // (8 * entries)))
+        for start in range(0, self.length, length):
+            part = self.dataset[list(names)].isel({self.time_name: slice(start, start + length)})
+            yield start, {name: np.asarray(part[name].values) for name in names}
+
     def alerts(self) -> Iterator[dict[str, Any]]:
         """All alerts in the order of the stream, as rows with the names of the columns; none if none were kept."""
-        format = self.dataset.attrs.get("alerts", "none")
-        if format == "none":
-            return
-        path = path_of(format, self.folder)
-        if not path.exists():
-            return
-        if format == "parquet":
-            yield from _parquet_rows(path)
-            return
-        with open(path, encoding="utf-8", newline="") as file:
-            if format == "jsonl":
-                yield from (json.loads(line) for line in file if line.endswith("\n"))
-                return
-            for row in csv.DictReader(file):
-                yield {name: float(value) if name in NUMBERS else value for name, value in row.items()}
+        return read_alerts(self.dataset.attrs.get("alerts", "none"), self.folder)
 
 
-def open_filled(path: Path) -> StoredRun:
-    """Open a store that has at least one slice to show."""
-    run = open_store(path)
-    if not run.length:
-        raise StoreError(
-            f"{path} holds no slices yet: wait for its first checkpoint, or continue with undertow run --resume"
-        )
-    return run
+def open_store(path: Path, *, filled: bool = False) -> StoredRun:
+    """Open what `undertow run` wrote.
 
+    Args:
+        path: the folder.
+        filled: whether it must hold at least one slice.
 
-def open_store(path: Path) -> StoredRun:
-    """Open what `undertow run` wrote, or say in one sentence why that is not possible."""
+    Raises:
+        StoreError: this is not possible; one sentence says why.
+    """
     try:
         import xarray
         import zarr  # noqa: F401 (xarray would complain at length)
@@ -119,27 +121,20 @@ def open_store(path: Path) -> StoredRun:
         dataset = xarray.open_zarr(path, consolidated=True, chunks=None)
         found = {str(name) for name in dataset.variables}
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise StoreError(
-            f"{path} cannot be read ({' '.join(str(error).split())}): check that it is complete"
-        ) from error
+        raise StoreError(f"{path} cannot be read ({reason(error)}): check that it is complete") from error
     if not {"rank", "noise_std", "status"} <= found:
         raise StoreError(f"{path} is a Zarr group, but none that undertow run wrote")
-    return StoredRun(path, dataset)
+    run = StoredRun(path, dataset)
+    if filled and not run.length:
+        raise StoreError(
+            f"{path} holds no slices yet: wait for its first checkpoint, or continue with undertow run --resume"
+        )
+    return run
 
 
 def is_store(path: Path) -> bool:
-    """Whether a folder looks like a store of ours, without opening it."""
+    """Whether a folder looks like a store that `undertow run` wrote, without opening it."""
     return (path / "zarr.json").is_file() and (path / "noise_std" / "zarr.json").is_file()
-
-
-def _parquet_rows(folder: Path) -> Iterator[dict[str, Any]]:
-    try:
-        import pyarrow.parquet as pq
-    except ModuleNotFoundError:
-        raise StoreError("alerts in Parquet need pyarrow: pip install 'undertow[table]'") from None
-    for part in sorted(folder.glob("part-*.parquet")):
-        for row in pq.read_table(part, partitioning=None).to_pylist():
-            yield {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
 
 
 def _parsed(text: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ Kind = Literal["index", "datetime", "whole", "number", "text"]
 
 @dataclass(frozen=True)
 class Times:
-    """What kind of times a stream has. It is settled by the first slice: a column has one type."""
+    """What kind of times a stream has, decided by its first slice; the names of the kinds are part of checkpoints."""
 
     kind: Kind
 

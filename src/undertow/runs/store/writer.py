@@ -1,4 +1,4 @@
-"""The Zarr group of one run: append, flush, go back to an earlier length."""
+"""Writes the Zarr group of one run: append, flush, cut back to an earlier length."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ class StoreWriter:
         self._commit(length, attributes)
         for name, array in self._arrays.items():
             try:
-                array.go_back(length)
+                array.cut(length)
             except (FileNotFoundError, RuntimeError, ValueError) as error:
                 raise StoreError(
                     f"{name} in {self._folder} is missing or damaged ({error}): "
                     "run again with --overwrite to start from the beginning"
                 ) from error
 
-    def append(self, time: Any, steps: Mapping[str, Any], slices: Mapping[str, NDArray[Any]]) -> None:
-        """One more slice: its time, its values per step, and the arrays to be kept."""
+    def append(self, time: Any, per_slice: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Append one slice: its time, its values per slice, and the arrays to be kept."""
         index = self.length
-        rows: dict[str, Any] = {self._layout.time_name: self._layout.times.stored(time, index), **steps}
+        rows: dict[str, Any] = {self._layout.time_name: self._layout.times.stored(time, index), **per_slice}
         for name in self._layout.keep:
-            rows[name] = self._fitting(name, slices[name], index)
+            rows[name] = self._checked(name, arrays[name], index)
         for name, array in self._arrays.items():
             array.append(rows[name])
 
     def flush(self, attributes: Mapping[str, Any]) -> None:
-        """Everything appended so far is safe on the disk and visible to readers."""
+        """Make everything appended so far durable and visible to readers."""
         for array in self._arrays.values():
             array.flush()
         self._commit(self.length, attributes)
@@ -75,7 +75,7 @@ class StoreWriter:
             # Readers and a resumed run go by the group's own document; those of the arrays can be made anew from it.
             replace_file(self._folder / name, content, durable=name == "zarr.json")
 
-    def _fitting(self, name: str, values: NDArray[Any], index: int) -> NDArray[Any]:
+    def _checked(self, name: str, values: NDArray[Any], index: int) -> NDArray[Any]:
         with np.errstate(over="ignore"):
             stored = np.asarray(values, self._layout.float_type)
         if self._layout.precision == "single" and np.isinf(stored).any():
