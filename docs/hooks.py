@@ -1,0 +1,247 @@
+"""Pages of the site that are written by the code they describe, and pages that live elsewhere in the repository.
+
+MkDocs calls `on_files` before it reads the pages. A text exists once: README, ARCHITECTURE, CONTRIBUTING, CHANGELOG and
+the READMEs in the source become pages here, with their links led to the site's own pages.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import posixpath
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import griffe
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+FROM_REPOSITORY = {
+    "index.md": "README.md",
+    "developers/architecture.md": "ARCHITECTURE.md",
+    "developers/contributing.md": "CONTRIBUTING.md",
+    "developers/changelog.md": "CHANGELOG.md",
+    "concepts/equations.md": "src/undertow/model/README.md",
+    "how-to/add-a-baseline.md": "src/undertow/lab/baselines/README.md",
+    "developers/accuracy.md": "src/undertow/lab/accuracy/README.md",
+    "developers/timing.md": "src/undertow/lab/speed/README.md",
+}
+"""Page of the site → file of the repository."""
+
+SECTIONS = {
+    "estimator": "Models",
+    "fleet": "Models",
+    "results": "Results",
+    "diagnostics": "Results",
+    "config": "Settings",
+    "inputs": "Slices",
+    "engine": "Functional core",
+    "sources": "Sources",
+    "runs": "Runs",
+    "serialization": "Errors",
+}
+"""Package of a public name → the section of the reference it stands in."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages to those on disk."""
+    for page, text in generated_pages():
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def generated_pages() -> Iterator[tuple[str, str]]:
+    """Every page that is not a file in docs/: its address in the site, and its Markdown."""
+    for page, source in FROM_REPOSITORY.items():
+        yield page, with_links_of_the_site(page, source, (ROOT / source).read_text())
+    yield "reference/api.md", api_page()
+    yield "reference/settings.md", settings_page()
+    yield "reference/statuses.md", statuses_page()
+    yield "reference/cli.md", command_line_page()
+    yield "reference/baselines.md", baselines_page()
+    yield "developers/decisions/index.md", decisions_page()
+
+
+def with_links_of_the_site(page: str, source: str, text: str) -> str:
+    """Links between files of the repository become links between pages; what is not on the site keeps its words only."""
+    pages = {file: page for page, file in FROM_REPOSITORY.items()}
+
+    def led(match: re.Match[str]) -> str:
+        bang, words, target, anchor = match.groups()
+        if ":" in target or not target:
+            return match[0]
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        address = file.removeprefix("docs/") if file.startswith("docs/") else pages.get(file)
+        if address is None:
+            return words
+        return f"{bang}[{words}]({os.path.relpath(address, posixpath.dirname(page) or '.')}{anchor or ''})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)", led, text)
+
+
+def public_names() -> dict[str, list[str]]:
+    """Section → full names of the public objects that it documents."""
+    import undertow
+    from undertow import runs, sources
+
+    sections: dict[str, list[str]] = {title: [] for title in SECTIONS.values()}
+    for module in (undertow, sources, runs):
+        for name in module.__all__:
+            found = getattr(module, name)
+            home = getattr(found, "__module__", "")
+            if not home.startswith("undertow.") or not (inspect.isclass(found) or inspect.isfunction(found)):
+                continue
+            title = "Errors" if inspect.isclass(found) and issubclass(found, Exception) else SECTIONS[home.split(".")[1]]
+            full = f"{home}.{found.__qualname__}"
+            if full not in sections[title]:
+                sections[title].append(full)
+    return {title: names for title, names in sections.items() if names}
+
+
+def api_page() -> str:
+    """The public interface, by mkdocstrings."""
+    parts = [
+        "# Python interface",
+        "Everything here can be imported from `undertow`, `undertow.sources` or `undertow.runs`. "
+        "Importing `undertow` does not load JAX; the first model does.",
+    ]
+    for title, names in public_names().items():
+        parts.append(f"## {title}")
+        parts += [f"::: {name}\n    options:\n      heading_level: 3" for name in names]
+    return "\n\n".join(parts) + "\n"
+
+
+def settings_page() -> str:
+    """Every setting of `undertow.Config`: default, what the presets change, meaning."""
+    from undertow.config import PRESETS, Config
+
+    meanings = attribute_meanings("undertow.config", "Config")
+    rows = []
+    for field in fields(Config):
+        others = [f'{changes[field.name]!r} in "{name}"' for name, changes in PRESETS.items() if field.name in changes]
+        rows.append((f"`{field.name}`", f"`{field.default!r}`", ", ".join(others) or "–", meanings[field.name]))
+    return "\n".join(
+        [
+            "# Settings",
+            "",
+            "Keywords of `undertow.RobustCP`, `undertow.Fleet` and `undertow.make_config`; on the command line "
+            "`--set name=value`. All are optional. With `preset=\"default\"` what is not given of `level`, `robust`, "
+            "`noise`, `scale`, `forgetting` and `max_rank` is [chosen for the stream](../concepts/selection.md), "
+            "and `result.settings` says how.",
+            "",
+            *table(("setting", "default", "other presets", "meaning"), rows),
+            "",
+            f"Presets: {', '.join(f'`{name}`' for name in PRESETS)}.",
+            "",
+        ]
+    )
+
+
+def statuses_page() -> str:
+    """Every flag of a step: what it means, what to do, and whether `status.ok` is still true."""
+    from undertow import Status
+    from undertow.model.flags import Flags
+
+    meanings = attribute_meanings("undertow.model.flags", "Flags")
+    rows = []
+    for flag in Flags:
+        if flag:
+            status = Status(flag)
+            rows.append((f"`{flag.name}`", meanings[flag.name], str(status), "yes" if status.ok else "no"))
+    return "\n".join(
+        [
+            "# Statuses",
+            "",
+            "`result.status` says how a step went. `status.ok` is true or false, `status.codes` are the names below, "
+            "`str(status)` is `ok` or the advice. What statuses are for: [concepts](../concepts/statuses.md).",
+            "",
+            *table(("code", "what happened", "what to do", "`status.ok`"), rows),
+            "",
+        ]
+    )
+
+
+def command_line_page() -> str:
+    """What ``--help`` says, of every command."""
+    import typer
+    from typer.cli import get_docs_for_click
+    from typer.main import get_command
+
+    from undertow.cli.app import app
+
+    command = get_command(app)
+    context = typer.Context(command, info_name="undertow")
+    text = get_docs_for_click(obj=command, ctx=context, name="undertow", title="Command line")
+    return text.replace("\b\n", "").replace("\n  undertow ", "\n    undertow ").replace("\n  sensor-", "\n    sensor-")
+
+
+def baselines_page() -> str:
+    """Every method of the registry, with its settings."""
+    from undertow.lab.baselines import METHODS
+
+    rows = []
+    for method in METHODS.values():
+        config = method.configure()
+        settings = ", ".join(f"`{field.name}={getattr(config, field.name)!r}`" for field in fields(config))
+        takes = ["missing entries" if method.missing else "full slices only", *(["outliers"] if method.robust else [])]
+        rows.append((f"`{method.name}`", method.citation, ", ".join(takes), settings))
+    return "\n".join(
+        [
+            "# Baselines",
+            "",
+            "The methods that Undertow is compared with, all called the same way: "
+            "[how to use them and how to add one](../how-to/add-a-baseline.md).",
+            "",
+            *table(("name", "from", "handles", "settings and defaults"), rows),
+            "",
+        ]
+    )
+
+
+def decisions_page() -> str:
+    """The list of records, newest number last, from the records themselves."""
+    rows = []
+    for path in sorted((ROOT / "docs/developers/decisions").glob("[0-9]*.md")):
+        title, date = re.search(r"^# \d+\. (.+)$", path.read_text(), re.M), re.search(r"^\*(.+?)\*$", path.read_text(), re.M)
+        assert title and date, f"{path.name} needs a heading '# NNNN. Title' and a line with its date in italics"
+        rows.append((path.name[:4], f"[{title[1]}]({path.name})", date[1]))
+    return "\n".join(
+        [
+            "# Decisions",
+            "",
+            "Why things are as they are, one short record each, with what was measured. A record is not changed when "
+            "the decision is: a new one takes its place and says so.",
+            "",
+            *table(("", "decision", "date"), rows),
+            "",
+        ]
+    )
+
+
+def attribute_meanings(module: str, name: str) -> dict[str, str]:
+    """What the source says about each attribute of a class: its docstring's Attributes, or the text below each."""
+    found = griffe.load(module, search_paths=[str(ROOT / "src")])[name]
+    meanings = {key: one_line(member.docstring.value) for key, member in found.members.items() if member.docstring}
+    for section in griffe.parse_google(found.docstring) if found.docstring else ():
+        if section.kind is griffe.DocstringSectionKind.attributes:
+            meanings.update({attribute.name: one_line(attribute.description) for attribute in section.value})
+    return meanings
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
+    """A Markdown table."""
+    head = tuple(head)
+    lines = [head, ["---"] * len(head), *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def one_line(text: str) -> str:
+    """Without line breaks."""
+    return " ".join(text.split())

@@ -1,0 +1,41 @@
+"""The code of the documentation's pages, run as a reader would: block after block, in one namespace."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Kind (python, text) and content of every block of code and output."""
+    return _BLOCK.findall(page.read_text())
+
+
+def run(page: Path) -> None:
+    """Run every block of Python; a block of text below it is what it must have printed, numbers to within a tenth."""
+    namespace: dict[str, Any] = {"__name__": "page"}
+    printed = ""
+    for kind, content in blocks(page):
+        if kind == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as caught:
+                exec(compile(content, page.name, "exec"), namespace)
+            printed = caught.getvalue()
+        else:
+            assert _words(printed) == _words(content), f"{page.name} shows\n{content}but printed is\n{printed}"
+            for seen, shown in zip(_numbers(printed), _numbers(content), strict=True):
+                assert abs(seen - shown) <= max(0.15 * abs(shown), 0.11), f"{page.name}: {shown}, printed is {seen}"
+
+
+def _words(text: str) -> list[str]:
+    return _NUMBER.sub("#", text).split()
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in _NUMBER.findall(text)]
