@@ -3,14 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 RUN := $(VENV)/bin/python -m
+# MkDocs Material announces what comes after MkDocs at every build.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs
 # Two test processes share the machine: BLAS threads that spin against each other are slower than one thread.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test full check lint format bench soak clean
+.PHONY: help demo quick test full check lint format docs docs-serve release bench soak clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(STAMP) ## run Undertow on a generated stream of traffic matrices and draw what it found
 	$(VENV)/bin/undertow demo
@@ -18,7 +20,7 @@ demo: $(STAMP) ## run Undertow on a generated stream of traffic matrices and dra
 quick: $(STAMP) ## for every save: the tests that compile nothing large (a minute)
 	$(TEST_ENV) $(RUN) pytest -n 2 -m "not slow and not full and not soak"
 
-test: lint ## everything that a change needs: lint, types, imports, tests (minutes; what CI runs)
+test: lint ## everything that a change needs: lint, types, imports, tests (at most 8 minutes; what CI runs)
 	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile
 
 full: lint ## test, and the long suites: every shape, kills and crash points, fuzzing (an hour or more)
@@ -36,7 +38,19 @@ format: $(STAMP) ## put the source into the house format
 	$(RUN) ruff check --fix .
 	$(RUN) ruff format .
 
-bench: $(STAMP) ## speed beside the plain matrix product and the rivals, then accuracy on the benchmark streams
+docs: $(STAMP) ## build the documentation into site/; a broken link or a missing page is an error
+	$(MKDOCS) build --strict --quiet
+	@echo "Read it: make docs-serve, or $(PYTHON) -m http.server --directory site"
+
+docs-serve: $(STAMP) ## show the documentation in a browser while you write it
+	$(MKDOCS) serve
+
+release: $(STAMP) ## build wheel and sdist, and use both in fresh environments without developer tools
+	rm -rf dist
+	$(RUN) build --outdir dist
+	.ci/check-release $(VENV)/bin/python dist/*
+
+bench: $(STAMP) ## speed beside the plain matrix product and the baselines, then accuracy on the benchmark streams
 	$(VENV)/bin/undertow bench
 	$(RUN) benchmarks
 
@@ -44,7 +58,7 @@ soak: $(STAMP) ## the long tests
 	$(TEST_ENV) $(RUN) pytest -m soak
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache undertow-bench undertow-demo undertow-reproduce undertow-scoreboard
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache site undertow-bench undertow-demo undertow-reproduce undertow-scoreboard
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt

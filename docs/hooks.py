@@ -70,7 +70,7 @@ def generated_pages() -> Iterator[tuple[str, str]]:
 
 
 def with_links_of_the_site(page: str, source: str, text: str) -> str:
-    """Links between files of the repository become links between pages; what is not on the site keeps its words only."""
+    """Links between files of the repository become links between pages; without a page only the words stay."""
     pages = {file: page for page, file in FROM_REPOSITORY.items()}
 
     def led(match: re.Match[str]) -> str:
@@ -98,7 +98,9 @@ def public_names() -> dict[str, list[str]]:
             home = getattr(found, "__module__", "")
             if not home.startswith("undertow.") or not (inspect.isclass(found) or inspect.isfunction(found)):
                 continue
-            title = "Errors" if inspect.isclass(found) and issubclass(found, Exception) else SECTIONS[home.split(".")[1]]
+            title = (
+                "Errors" if inspect.isclass(found) and issubclass(found, Exception) else SECTIONS[home.split(".")[1]]
+            )
             full = f"{home}.{found.__qualname__}"
             if full not in sections[title]:
                 sections[title].append(full)
@@ -132,7 +134,7 @@ def settings_page() -> str:
             "# Settings",
             "",
             "Keywords of `undertow.RobustCP`, `undertow.Fleet` and `undertow.make_config`; on the command line "
-            "`--set name=value`. All are optional. With `preset=\"default\"` what is not given of `level`, `robust`, "
+            '`--set name=value`. All are optional. With `preset="default"` what is not given of `level`, `robust`, '
             "`noise`, `scale`, `forgetting` and `max_rank` is [chosen for the stream](../concepts/selection.md), "
             "and `result.settings` says how.",
             "",
@@ -146,8 +148,7 @@ def settings_page() -> str:
 
 def statuses_page() -> str:
     """Every flag of a step: what it means, what to do, and whether `status.ok` is still true."""
-    from undertow import Status
-    from undertow.model.flags import Flags
+    from undertow.diagnostics import Flags, Status
 
     meanings = attribute_meanings("undertow.model.flags", "Flags")
     rows = []
@@ -209,9 +210,10 @@ def decisions_page() -> str:
     """The list of records, newest number last, from the records themselves."""
     rows = []
     for path in sorted((ROOT / "docs/developers/decisions").glob("[0-9]*.md")):
-        title, date = re.search(r"^# \d+\. (.+)$", path.read_text(), re.M), re.search(r"^\*(.+?)\*$", path.read_text(), re.M)
-        assert title and date, f"{path.name} needs a heading '# NNNN. Title' and a line with its date in italics"
-        rows.append((path.name[:4], f"[{title[1]}]({path.name})", date[1]))
+        head = re.match(r"# \d+\. (.+)\n\n\*([\d-]+)\*\n", path.read_text())
+        if head is None:
+            raise ValueError(f"{path.name} must begin with '# NNNN. Title', an empty line and its date in italics.")
+        rows.append((path.name[:4], f"[{head[1]}]({path.name})", head[2]))
     return "\n".join(
         [
             "# Decisions",

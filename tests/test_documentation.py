@@ -1,33 +1,56 @@
-"""Documentation runs: the README's code, and every doctest."""
+"""Documentation runs: the Python of every page, and every example in a docstring; links lead somewhere."""
 
 import doctest
 import re
-from pathlib import Path
+from importlib import import_module
 
+import pages
 import pytest
+from pages import ROOT
 
-from undertow import estimator, fleet
+WITH_CODE = sorted(
+    page
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    if any(kind == "python" for kind, _ in pages.blocks(page))
+    and page.name != "read-files.md"  # tests/sources/test_streams_page.py makes the files that it names
+)
+WITH_EXAMPLES = sorted(
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+    for path in (ROOT / "src").rglob("*.py")
+    if ">>> " in path.read_text()
+)
+LINKED = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.md")])
 
-ROOT = Path(__file__).parents[1]
+
+def name(page):
+    return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/how-to/fleets.md", "docs/how-to/sparse-slices.md"])
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_CODE, ids=name)
 def test_code_of_pages_runs(page, tmp_path, monkeypatch):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    assert blocks
     monkeypatch.chdir(tmp_path)
-    for block in blocks:
-        exec(compile(block, page, "exec"), {})
+    pages.run(page)
 
 
-@pytest.mark.parametrize("module", [estimator, fleet])
-def test_doctests(module):
-    result = doctest.testmod(module)
+def test_there_is_code_to_run():
+    assert len(WITH_CODE) >= 10
+    assert len(WITH_EXAMPLES) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
+def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(import_module(module.removesuffix(".__init__")))
     assert result.attempted > 0
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")), ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-        assert (ROOT / target).exists(), f"{page.name} links to {target}, which is not there"
+@pytest.mark.parametrize("page", LINKED, ids=name)
+def test_links_between_files_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+        found = (page.parent / target).resolve()
+        on_site = found.is_relative_to(ROOT / "docs") and str(found.relative_to(ROOT / "docs")) in pages.generated()
+        assert found.exists() or on_site, f"{name(page)} links to {target}, which is not there"

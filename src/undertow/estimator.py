@@ -27,7 +27,7 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class FactorMatrices:
-    """The living components, largest first: slice ≈ Σ_r temporal[t, r] · modes[0][:, r] ∘ modes[1][:, r] ∘ …
+    """The living components, largest first: `slice ≈ Σ_r temporal[t, r] · modes[0][:, r] ∘ modes[1][:, r] ∘ …`
 
     That is the low-rank part of the slice, on the scale of the model, without the level.
     """

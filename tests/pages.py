@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import re
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
@@ -39,3 +42,20 @@ def _words(text: str) -> list[str]:
 
 def _numbers(text: str) -> list[float]:
     return [float(number) for number in _NUMBER.findall(text)]
+
+
+@cache
+def hooks() -> ModuleType:
+    """docs/hooks.py, which generates pages of the site."""
+    specification = importlib.util.spec_from_file_location("site_hooks", ROOT / "docs" / "hooks.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@cache
+def generated() -> dict[str, str]:
+    """Pages of the site that are generated: address → Markdown."""
+    return dict(hooks().generated_pages())
