@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from undertow.cli import main
-from undertow.cli.threads import one_thread_for_numpy
+from undertow.cli.environment import one_thread_for_numpy
 from undertow.lab.speed import registry
 
 

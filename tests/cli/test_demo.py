@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 from undertow.cli import main
-from undertow.cli.demo import burn_in, last_value, moving_average
+from undertow.cli.demo import last_value, moving_average, warm_up
 
 
 def test_last_value_and_moving_average_by_hand():
@@ -14,10 +14,10 @@ def test_last_value_and_moving_average_by_hand():
     np.testing.assert_allclose(last_value(np.full((1, 2), nan)), 0)
 
 
-def test_burn_in_leaves_something_to_judge():
-    assert burn_in(288) == 20
-    assert burn_in(8) == 2
-    assert burn_in(2) == 0
+def test_warm_up_leaves_something_to_judge():
+    assert warm_up(288) == 20
+    assert warm_up(8) == 2
+    assert warm_up(2) == 0
 
 
 def test_demo_shows_tables_and_writes_store_report_and_picture(tmp_path, capsys, monkeypatch):

@@ -1,7 +1,6 @@
-import numpy as np
 import pytest
 
-from undertow.cli.demo import DemoRun, last_value, moving_average
+from undertow.cli.demo import Estimates, last_value, moving_average
 from undertow.cli.demo_picture import draw
 from undertow.lab.synthetic.streams import traffic
 
@@ -11,16 +10,13 @@ from undertow.lab.synthetic.streams import traffic
 )
 def test_any_stream_can_be_drawn(tmp_path, settings):
     stream = traffic(6, **settings)
-    slices = len(stream)
-    answers = DemoRun(
+    estimates = Estimates(
         low_rank=stream.low_rank,
         std=0.1 * stream.low_rank,
         outlier_probability=(stream.outlier_mask & stream.mask).astype(float),
-        rank=np.full(slices, 4),
-        noise_std=np.full(slices, stream.noise_std),
     )
-    rivals = {"last value": last_value(stream.values), "moving average": moving_average(stream.values)}
-    draw(tmp_path / "picture.png", stream, answers, rivals)
+    baselines = {"last value": last_value(stream.values), "moving average": moving_average(stream.values)}
+    draw(tmp_path / "picture.png", stream, estimates, baselines)
     content = (tmp_path / "picture.png").read_bytes()
     assert content.startswith(b"\x89PNG")
     assert len(content) > 20_000

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from undertow.cli import app, main
-from undertow.cli.cache import use_compilation_cache
+from undertow.cli.environment import use_compilation_cache
 
 
 @pytest.fixture(autouse=True)

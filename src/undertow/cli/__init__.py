@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from undertow.cli.threads import one_thread_for_numpy
+from undertow.cli.environment import one_thread_for_numpy
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run ``undertow``; trouble with the input is one sentence on stderr and exit code 2."""
+    """Run ``undertow``; an error in the input is one sentence on stderr and exit code 2."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     one_thread_for_numpy(given)
     try:
@@ -19,10 +19,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "click", "rich"}:
             raise
-        sys.exit(_complain(f"the command line needs {error.name}: pip install 'undertow[cli]'"))
+        print(f"undertow: the command line needs {error.name}: pip install 'undertow[cli]'", file=sys.stderr)
+        sys.exit(2)
     sys.exit(run(given))
-
-
-def _complain(sentence: str) -> int:
-    print(f"undertow: {sentence}", file=sys.stderr)
-    return 2

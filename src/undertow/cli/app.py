@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
 
+from undertow import __version__
 from undertow.cli.bench import bench
-from undertow.cli.cache import use_compilation_cache
 from undertow.cli.demo import demo
+from undertow.cli.environment import use_compilation_cache
 from undertow.cli.export import export
 from undertow.cli.inspect import inspect
 from undertow.cli.report import report
@@ -25,22 +25,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command(name="run")(run_command)
-app.command()(inspect)
-app.command()(report)
-app.command()(export)
-app.command()(demo)
-app.command()(reproduce)
-app.command()(scoreboard)
-app.command()(bench)
+for command in (run_command, inspect, report, export, demo, reproduce, scoreboard, bench):
+    app.command()(command)
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        try:
-            typer.echo(f"undertow {version('undertow')}")
-        except PackageNotFoundError:  # run from a source tree that was never installed
-            typer.echo("undertow (not installed)")
+        typer.echo(f"undertow {__version__}")
         raise typer.Exit
 
 

@@ -1,4 +1,4 @@
-"""``--config run.toml``: options out of a file; what the command line says counts more."""
+"""``--config run.toml``: options from a file; the command line takes precedence."""
 
 from __future__ import annotations
 

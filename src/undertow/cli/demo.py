@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,21 +21,19 @@ if TYPE_CHECKING:
     from undertow.runs import RunSummary
 
 Floats = NDArray[np.float64]
-_BURN_IN = 20  # slices that every method may use to find its feet before it is judged
+_WARM_UP = 20  # slices of warm-up, in which no method is compared
 _QUICK_SLICES = 60
 _FIRST_TIME = np.datetime64("2024-03-04T00:00", "m")  # a Monday
 _MINUTES = 5
 
 
 @dataclass(frozen=True)
-class DemoRun:
-    """What Undertow said about every slice of a stream, stacked over time."""
+class Estimates:
+    """Results for every slice of a stream, stacked over time."""
 
     low_rank: Floats
     std: Floats
     outlier_probability: Floats
-    rank: NDArray[np.int64]
-    noise_std: Floats
 
 
 def demo(
@@ -44,7 +42,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another network.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help=f"At most {_QUICK_SLICES} slices.")] = False,
 ) -> None:
-    """Clean up a generated day of network traffic: fill the gaps, find the anomalies, say how sure it is."""
+    """Clean up a generated day of network traffic: fill the gaps, find the anomalies, with error bars."""
     from undertow.cli.demo_picture import draw  # here, so that other commands need not wait for matplotlib
 
     console = Console()
@@ -55,13 +53,13 @@ def demo(
         f"[bold]{len(stream)} traffic matrices[/] of {nodes}×{nodes} routers, {stream.hidden.mean():.0%} of the "
         f"entries missing, {int((stream.outlier_mask & stream.mask).sum())} anomalous measurements among the rest."
     )
-    summary = follow(stream, out / "traffic.zarr", console)
-    answers = read_back(summary.store)
-    rivals = {"last value": last_value(stream.values), "moving average": moving_average(stream.values)}
-    console.print(_error_table(stream, {"Undertow": answers.low_rank, **rivals}))
-    console.print(_summary_table(stream, answers, summary))
+    summary = run_stream(stream, out / "traffic.zarr", console)
+    estimates = read_back(summary.store)
+    baselines = {"last value": last_value(stream.values), "moving average": moving_average(stream.values)}
+    console.print(_error_table(stream, {"Undertow": estimates.low_rank, **baselines}))
+    console.print(_summary_table(stream, estimates, summary))
     picture = out / "traffic.png"
-    draw(picture, stream, answers, rivals)
+    draw(picture, stream, estimates, baselines)
     from undertow.report import write_report
 
     page = write_report(summary.store, out / "report.html")
@@ -70,8 +68,8 @@ def demo(
     console.print(f"Store:   [bold]{summary.store}[/]  (xarray.open_zarr)", soft_wrap=True)
 
 
-def follow(stream: SyntheticStream, store: Path, console: Console) -> RunSummary:
-    """Give the stream to Undertow through the loop that `undertow run` uses, with nothing but the model's defaults."""
+def run_stream(stream: SyntheticStream, store: Path, console: Console) -> RunSummary:
+    """Run the stream through the default model, as `undertow run` would."""
     import undertow as ut
 
     labels = {mode: [f"router-{number:02d}" for number in range(stream.shape[0])] for mode in ("origin", "destination")}
@@ -90,17 +88,16 @@ def labelled(stream: SyntheticStream) -> object:
     return array.rename("traffic")
 
 
-def read_back(store: Path) -> DemoRun:
-    """What the run left in the store."""
+def read_back(store: Path) -> Estimates:
+    """The estimates in the store."""
     from undertow.runs.store.reader import open_store
 
     found = open_store(store).dataset
-    arrays = {name: np.asarray(found[name].values, np.float64) for name in ("low_rank", "std", "outlier_probability")}
-    return DemoRun(**arrays, rank=np.asarray(found["rank"].values), noise_std=np.asarray(found["noise_std"].values))
+    return Estimates(*(np.asarray(found[field.name].values, np.float64) for field in fields(Estimates)))
 
 
 def last_value(values: Floats) -> Floats:
-    """The last value seen of every entry, this slice included: what a dashboard shows."""
+    """The last observed value of every entry, this slice included: what a dashboard shows."""
     return np.stack(list(_carried(values, keep=0.0)))
 
 
@@ -114,18 +111,18 @@ def _carried(values: Floats, keep: float) -> Iterator[Floats]:
     for x in values:
         first = np.isnan(memory)
         memory = np.where(np.isnan(x), memory, np.where(first, x, keep * memory + (1 - keep) * x))
-        # What has never been seen is guessed as the mean of what has.
+        # What was never observed is filled with the mean of what was.
         guess = np.nanmean(memory) if not np.isnan(memory).all() else 0.0
         yield np.where(np.isnan(memory), guess, memory)
 
 
-def burn_in(slices: int) -> int:
-    """How many slices at the beginning are not judged."""
-    return min(_BURN_IN, slices // 4)
+def warm_up(slices: int) -> int:
+    """How many slices at the beginning are not compared."""
+    return min(_WARM_UP, slices // 4)
 
 
 def _error_table(stream: SyntheticStream, estimates: dict[str, Floats]) -> Table:
-    start = burn_in(len(stream))
+    start = warm_up(len(stream))
     table = Table(
         title=f"Mean relative error against the truth, slices {start}–{len(stream) - 1}", title_justify="left"
     )
@@ -141,17 +138,17 @@ def _error_table(stream: SyntheticStream, estimates: dict[str, Floats]) -> Table
     return table
 
 
-def _summary_table(stream: SyntheticStream, answers: DemoRun, summary: RunSummary) -> Table:
-    start = burn_in(len(stream))
-    flagged = (answers.outlier_probability > 0.5) & stream.mask
+def _summary_table(stream: SyntheticStream, estimates: Estimates, summary: RunSummary) -> Table:
+    start = warm_up(len(stream))
+    flagged = (estimates.outlier_probability > 0.5) & stream.mask
     real = stream.outlier_mask & stream.mask
     judged = ~stream.outlier_mask & stream.hidden
     judged[:start] = False
-    covered = metrics.coverage(stream.complete, answers.low_rank, answers.std, where=judged)
+    covered = metrics.coverage(stream.complete, estimates.low_rank, estimates.std, where=judged)
     table = Table(title="What Undertow found", title_justify="left", show_header=False)
     table.add_column("what")
     table.add_column("value", justify="right")
-    table.add_row("rank at the end", f"{answers.rank[-1]}")
+    table.add_row("rank at the end", f"{summary.rank}")
     table.add_row("anomalies found", f"{int((flagged & real).sum())} of {int(real.sum())}")
     table.add_row("anomalies missed", f"{int((~flagged & real).sum())}")
     table.add_row("false alarms", f"{int((flagged & ~real).sum())} in {int((stream.mask & ~real).sum())}")

@@ -15,37 +15,37 @@ from undertow.lab import metrics
 from undertow.lab.synthetic.streams import SyntheticStream
 
 if TYPE_CHECKING:
-    from undertow.cli.demo import DemoRun
+    from undertow.cli.demo import Estimates
 
 Floats = NDArray[np.float64]
 _BLUE, _RED, _GREY, _GREEN = "#1f5f8b", "#d1495b", "#8d99ae", "#3a7d44"
 
 
-def draw(path: Path, stream: SyntheticStream, answers: DemoRun, rivals: dict[str, Floats]) -> None:
+def draw(path: Path, stream: SyntheticStream, estimates: Estimates, baselines: dict[str, Floats]) -> None:
     """Write the picture as PNG; figures are made without pyplot, so no display and no global state is touched."""
     figure = Figure(figsize=(14, 11), layout="constrained")
     FigureCanvasAgg(figure)
     axes: dict[str, Any] = figure.subplot_mosaic(
         [["data", "low rank", "outliers", "std"], ["pair"] * 4, ["errors"] * 4], height_ratios=[1.2, 1, 0.9]
     )
-    _draw_slice(figure, [axes[name] for name in ("data", "low rank", "outliers", "std")], stream, answers)
-    _draw_pair(axes["pair"], stream, answers)
-    _draw_errors(axes["errors"], stream, answers, rivals)
+    _draw_slice(figure, [axes[name] for name in ("data", "low rank", "outliers", "std")], stream, estimates)
+    _draw_pair(axes["pair"], stream, estimates)
+    _draw_errors(axes["errors"], stream, estimates, baselines)
     figure.savefig(path, dpi=110)
 
 
-def _draw_slice(figure: Figure, panels: list[Any], stream: SyntheticStream, answers: DemoRun) -> None:
+def _draw_slice(figure: Figure, panels: list[Any], stream: SyntheticStream, estimates: Estimates) -> None:
     t = _busiest_slice(stream)
     figure.suptitle(f"One traffic matrix (slice {t}): what arrived, and what Undertow makes of it")
-    positive = answers.low_rank[t][answers.low_rank[t] > 0]
+    positive = estimates.low_rank[t][estimates.low_rank[t] > 0]
     low = float(np.quantile(positive, 0.02)) if positive.size else 1.0
     high = max(float(np.nanmax(stream.values[t], initial=low)), 2 * low)
     shared = LogNorm(low, high, clip=True)
     pictures: list[tuple[str, Floats, dict[str, Any]]] = [
         ("data, Mbit/s (white: missing)", stream.values[t], {"norm": shared, "cmap": "viridis"}),
-        ("low rank, gaps filled", answers.low_rank[t], {"norm": shared, "cmap": "viridis"}),
-        ("outlier probability (○ injected)", answers.outlier_probability[t], {"vmin": 0, "vmax": 1, "cmap": "Reds"}),
-        ("standard deviation, Mbit/s", answers.std[t], {"cmap": "cividis"}),
+        ("low rank, gaps filled", estimates.low_rank[t], {"norm": shared, "cmap": "viridis"}),
+        ("outlier probability (○ injected)", estimates.outlier_probability[t], {"vmin": 0, "vmax": 1, "cmap": "Reds"}),
+        ("standard deviation, Mbit/s", estimates.std[t], {"cmap": "cividis"}),
     ]
     for axes, (title, values, style) in zip(panels, pictures, strict=True):
         image = axes.imshow(values, interpolation="nearest", **style)
@@ -59,11 +59,11 @@ def _draw_slice(figure: Figure, panels: list[Any], stream: SyntheticStream, answ
     panels[2].scatter(columns, rows, s=110, facecolors="none", edgecolors=_BLUE, linewidths=1.5)
 
 
-def _draw_pair(axes: Any, stream: SyntheticStream, answers: DemoRun) -> None:
+def _draw_pair(axes: Any, stream: SyntheticStream, estimates: Estimates) -> None:
     i, j = _liveliest_pair(stream)
     times = np.arange(len(stream))
-    mean, band = answers.low_rank[:, i, j], 1.96 * answers.std[:, i, j]
-    seen, flagged = stream.mask[:, i, j], answers.outlier_probability[:, i, j] > 0.5
+    mean, band = estimates.low_rank[:, i, j], 1.96 * estimates.std[:, i, j]
+    seen, flagged = stream.mask[:, i, j], estimates.outlier_probability[:, i, j] > 0.5
     plain, alarm = seen & ~flagged, seen & flagged
     data, hidden = stream.complete[:, i, j], ~seen
     axes.fill_between(
@@ -83,10 +83,9 @@ def _draw_pair(axes: Any, stream: SyntheticStream, answers: DemoRun) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_errors(axes: Any, stream: SyntheticStream, answers: DemoRun, rivals: dict[str, Floats]) -> None:
-    lines = [("Undertow", answers.low_rank, _BLUE)]
-    lines += [(name, estimate, colour) for (name, estimate), colour in zip(rivals.items(), (_GREY, _RED), strict=True)]
-    for name, estimate, colour in lines:
+def _draw_errors(axes: Any, stream: SyntheticStream, estimates: Estimates, baselines: dict[str, Floats]) -> None:
+    curves = {"Undertow": estimates.low_rank, **baselines}
+    for (name, estimate), colour in zip(curves.items(), (_BLUE, _GREY, _RED), strict=True):
         errors = [
             metrics.relative_error(x, y, where)
             for x, y, where in zip(estimate, stream.low_rank, stream.hidden, strict=True)
@@ -101,7 +100,7 @@ def _draw_errors(axes: Any, stream: SyntheticStream, answers: DemoRun, rivals: d
 
 
 def _busiest_slice(stream: SyntheticStream) -> int:
-    """The slice with most anomalies to be seen, once a method has had time to learn."""
+    """The slice with most anomalies, once a method has had time to learn."""
     counts = (stream.outlier_mask & stream.mask).sum(axis=(1, 2))
     start = len(stream) // 3
     return start + int(counts[start:].argmax())
