@@ -50,24 +50,9 @@ def _source_facts(source: str, options: dict[str, Any]) -> dict[str, Any]:
     from undertow.sources.describe import describe
 
     found = describe(source, **options)
-    stream = found.stream
-    return {
-        "kind": "source",
-        "format": stream.format,
-        "shape": list(stream.shape),
-        "modes": list(stream.dims),
-        "labels": {name: _few(labels) for name, labels in zip(stream.dims, stream.labels, strict=True) if labels},
-        "slices": stream.length,
-        "times": stream.time_name,
-        "first_time": None if found.first_time is None else str(found.first_time),
-        "last_time": None if found.last_time is None else str(found.last_time),
-        "step": None if found.step is None else str(found.step),
-        "missing": found.fraction_missing,
-        "smallest": found.smallest,
-        "largest": found.largest,
-        "slices_read": found.slices_read,
-        "notices": stream.notices,
-    }
+    found["labels"] = {name: _few(labels) for name, labels in found["labels"].items()}
+    times = {key: str(found[key]) for key in ("first_time", "last_time", "step") if found[key] is not None}
+    return {"kind": "source", **found, **times}
 
 
 def _store_facts(path: Path) -> dict[str, Any]:
@@ -106,6 +91,6 @@ def _shown(fact: Any) -> str:
         return f"{fact:.4g}"
     if isinstance(fact, dict):
         return "\n".join(f"{name}: {_shown(value)}" for name, value in fact.items())
-    if isinstance(fact, list):
+    if isinstance(fact, (list, tuple)):
         return (" × " if all(isinstance(part, int) for part in fact) else ", ").join(map(str, fact))
     return str(fact)

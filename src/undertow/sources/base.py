@@ -1,4 +1,4 @@
-"""What every stream looks like to the rest of Undertow, whatever file, folder or pipe it comes from."""
+"""The interface of every stream, whatever file, folder or pipe it comes from."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Item:
     """One slice of a stream.
 
     Attributes:
-        values: float32 or float64 array of the stream's shape, NaN where nothing was observed; the receiver's to keep.
+        values: float32 or float64 array of the stream's shape, NaN where nothing was observed; a copy of its own.
         time: ``numpy.datetime64``, int, float or str; None where the source has no times.
-        position: where to go on AFTER this slice; small and plain JSON.
+        position: where to continue AFTER this slice; small and plain JSON.
     """
 
     values: NDArray[np.floating[Any]]
@@ -36,7 +36,13 @@ class Item:
 
 @runtime_checkable
 class Stream(Protocol):
-    """Slices of one shape, one after the other, from the beginning or from the position of an earlier slice."""
+    """Slices of one shape, one after the other, from the beginning or from the position of an earlier slice.
+
+    Example:
+        >>> stream = open_stream("flows.csv", time="t", modes="src,dst", value="bytes")  # doctest: +SKIP
+        >>> for item in stream.slices(last_position):  # doctest: +SKIP
+        ...     model.update(item.values)
+    """
 
     @property
     def name(self) -> str:
@@ -60,7 +66,7 @@ class Stream(Protocol):
 
     @property
     def length(self) -> int | None:
-        """Number of slices as far as the source says it; None where it does not."""
+        """Number of slices as far as the source has it; None where it does not."""
 
     @property
     def fingerprint(self) -> str:
@@ -68,10 +74,10 @@ class Stream(Protocol):
 
     @property
     def notices(self) -> list[str]:
-        """Sentences about what was odd so far and what was done about it: times out of order, repeated, missing, …"""
+        """Sentences about what was irregular so far and what was done: times out of order, repeated, missing, …"""
 
     def slices(self, position: Mapping[str, JSON] | None = None) -> Iterator[Item]:
         """All slices, or those after ``position``."""
 
     def close(self) -> None:
-        """Let go of files; a closed stream gives no more slices."""
+        """Release files; a closed stream gives no more slices."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,31 +12,24 @@ from undertow.sources.preparation.prepared import PreparedStream
 from undertow.sources.times import plain_time, usual_step
 
 
-@dataclass(frozen=True)
-class Description:
-    """What a source holds, apart from what its stream itself says.
+def describe(source: Any, *, slices: int = 10, **options: Any) -> dict[str, Any]:
+    """What a source holds, by name: what its stream says, and figures over its first slices.
 
-    Attributes:
-        stream: the stream, closed again if it was opened for this; its name, shape, labels, … can still be read.
-        first_time, last_time: where they are known; the last one only if the source has it beforehand.
-        step: the median distance of two times, as far as it is known.
-        slices_read: number of slices read for the figures below.
-        fraction_missing: of the entries of those slices; None if there were none.
-        smallest, largest: among the observed entries of those slices.
+    Args:
+        source: anything that `undertow.open_stream` takes, or an open stream.
+        slices: number of slices to read at most.
+        options: those of `undertow.open_stream`.
+
+    Returns:
+        ``format``, ``shape``, ``modes``, ``labels`` (by mode, where there are some), ``slices`` (their number, if
+        known), ``times`` (name of the time axis), ``first_time``, ``last_time`` and ``step`` (median difference)
+        where they are known, ``missing`` (fraction of the entries), ``smallest``, ``largest``, ``slices_read``,
+        ``notices``; None for what is unknown.
+
+    Example:
+        >>> describe(np.arange(24.0).reshape(4, 3, 2))["largest"]
+        23.0
     """
-
-    stream: PreparedStream
-    first_time: Any
-    last_time: Any
-    step: Any
-    slices_read: int
-    fraction_missing: float | None
-    smallest: float | None
-    largest: float | None
-
-
-def describe(source: Any, *, slices: int = 10, **options: Any) -> Description:
-    """Describe a source (anything that :func:`open_stream` takes, with its options) or an open stream."""
     stream = source if isinstance(source, PreparedStream) else open_stream(source, **options)
     try:
         return _described(stream, slices)
@@ -46,7 +38,7 @@ def describe(source: Any, *, slices: int = 10, **options: Any) -> Description:
             stream.close()
 
 
-def _described(stream: PreparedStream, slices: int) -> Description:
+def _described(stream: PreparedStream, slices: int) -> dict[str, Any]:
     first: Any = None
     missing = entries = slices_read = 0
     extremes: list[float] = []
@@ -59,13 +51,19 @@ def _described(stream: PreparedStream, slices: int) -> Description:
         if observed.size:
             extremes += [float(observed.min()), float(observed.max())]
     times = stream.times
-    return Description(
-        stream=stream,
-        first_time=first,
-        last_time=plain_time(times[-1]) if times is not None and len(times) else None,
-        step=usual_step(times),
-        slices_read=slices_read,
-        fraction_missing=missing / entries if entries else None,
-        smallest=min(extremes, default=None),
-        largest=max(extremes, default=None),
-    )
+    return {
+        "format": stream.format,
+        "shape": stream.shape,
+        "modes": stream.dims,
+        "labels": {name: labels for name, labels in zip(stream.dims, stream.labels, strict=True) if labels is not None},
+        "slices": stream.length,
+        "times": stream.time_name,
+        "first_time": first,
+        "last_time": plain_time(times[-1]) if times is not None and len(times) else None,
+        "step": usual_step(times),
+        "missing": missing / entries if entries else None,
+        "smallest": min(extremes, default=None),
+        "largest": max(extremes, default=None),
+        "slices_read": slices_read,
+        "notices": stream.notices,
+    }

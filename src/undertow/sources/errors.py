@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,13 @@ MAX_LOADED_BYTES = 2**31
 """Largest array that is read as a whole where a format cannot be read in parts."""
 
 MAX_LENGTH = 2**40
+
+
+class _Closable(Protocol):
+    def close(self) -> Any: ...
+
+
+T = TypeVar("T", bound=_Closable)
 
 
 @contextmanager
@@ -39,6 +46,16 @@ def _reason(error: Exception) -> str:
     words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     short = words if len(words) <= 160 else words[:159] + "…"
     return short.rstrip(".:") or type(error).__name__
+
+
+@contextmanager
+def closed_on_error(resource: T) -> Iterator[T]:
+    """Close a resource if what is done with it fails; otherwise whoever opened it closes it later."""
+    try:
+        yield resource
+    except BaseException:
+        resource.close()
+        raise
 
 
 def import_extra(module: str, extra: str, purpose: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from undertow.sources.base import StreamError
-from undertow.sources.errors import one_sentence
+from undertow.sources.errors import closed_on_error, one_sentence
 from undertow.sources.following import Follow
 from undertow.sources.formats.arrays import open_array
 from undertow.sources.formats.base import Source
@@ -125,14 +125,11 @@ def open_stream(
 
 
 def _prepare(source: Source, options: SourceOptions, preparation: Preparation) -> PreparedStream:
-    try:
+    with closed_on_error(source):
         _name_modes(source, options)
         mask = None if preparation.mask is None else open_mask(preparation.mask, source, _open_path)
         with one_sentence(f"{source.name} could not be opened", "check it and the options"):
             return PreparedStream(source, preparation, mask, options.canonical() | preparation.canonical())
-    except BaseException:
-        source.close()
-        raise
 
 
 def _open_source(source: Any, options: SourceOptions) -> Source:

@@ -74,7 +74,7 @@ class Source(ABC):
 
     @abstractmethod
     def identity(self) -> str:
-        """Tells this content from another of the same name and shape, without reading all of it."""
+        """Distinguishes this content from another of the same name and shape, without reading all of it."""
 
     def time_at(self, index: int) -> Any:
         """The time of one slice."""

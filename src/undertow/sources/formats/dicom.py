@@ -181,7 +181,7 @@ def _seconds_of_day(clock: float) -> float:
 
 def _pixels(path: Path, index: int | None) -> NDArray[Any]:
     pixels = import_extra("pydicom.pixels", "mri", "A DICOM file")
-    with one_sentence(f"{path.name} could not be read", "check that it is complete, or unpack it first"):
+    with one_sentence(f"{path.name} could not be read", "check that it is complete, or decompress it first"):
         array = np.asarray(pixels.pixel_array(path, index=index, raw=True))
         header = _header(path, ("RescaleSlope", "RescaleIntercept"))
         slope, intercept = header.get("RescaleSlope"), header.get("RescaleIntercept")

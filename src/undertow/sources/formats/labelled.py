@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import Label, StreamError
-from undertow.sources.errors import check_real, check_slice_shape, import_extra
+from undertow.sources.errors import check_real, check_slice_shape, closed_on_error, import_extra
 from undertow.sources.formats import hdf5, zarr_codecs
 from undertow.sources.formats.base import CHUNK_BYTES, Indexed, block_length
 from undertow.sources.formats.variables import TIME_NAMES, choose
@@ -25,16 +26,15 @@ class LabelledArray(Indexed):
     """One variable of a data set, read in blocks of the chunks it is stored in."""
 
     def __init__(
-        self,
-        dataset: Any,
-        reopen: Callable[[], Any],
-        name: str,
-        format: str,
-        options: SourceOptions,
-        folder: Path | None,
+        self, reopen: Callable[[], Any], name: str, format: str, options: SourceOptions, folder: Path | None = None
     ) -> None:
-        self.format, self._dataset, self._reopen, self._options, self._folder = format, dataset, reopen, options, folder
-        array, time = _chosen_array(dataset, name, options)
+        self.format, self._reopen, self._options, self._folder = format, reopen, options, folder
+        self._dataset = reopen()
+        with closed_on_error(self._dataset):
+            self._describe(name, options)
+
+    def _describe(self, name: str, options: SourceOptions) -> None:
+        array, time = _chosen_array(self._dataset, name, options)
         check_real(name, array.dtype)
         shape = tuple(int(array.sizes[dim]) for dim in array.dims if dim != time)
         dims = tuple(str(dim) for dim in array.dims if dim != time)
@@ -48,8 +48,8 @@ class LabelledArray(Indexed):
         self.times = _times(array, time)
 
     def read_block(self, start: int, stop: int) -> NDArray[Any]:  # noqa: D102
-        piece = self._array.isel({self._time: slice(start, stop)})
-        values = np.asarray(piece.transpose(self._time, ...).values)
+        part = self._array.isel({self._time: slice(start, stop)})
+        values = np.asarray(part.transpose(self._time, ...).values)
         if self._folder is not None and not _is_zarr(self._folder / str(self._array.name)):
             # Chunks that are not there count as empty: a store that is gone would read as one without data.
             raise StreamError(f"{self.name} was removed while it was read: put it back to continue")
@@ -75,17 +75,6 @@ class LabelledArray(Indexed):
         self._dataset.close()
 
 
-def _opened(
-    reopen: Callable[[], Any], name: str, format: str, options: SourceOptions, folder: Path | None = None
-) -> LabelledArray:
-    dataset = reopen()
-    try:
-        return LabelledArray(dataset, reopen, name, format, options, folder)
-    except BaseException:
-        dataset.close()
-        raise
-
-
 def open_labelled_file(path: Path, options: SourceOptions) -> LabelledArray:
     """An HDF5 or NetCDF file."""
     xarray = import_extra("xarray", "store", "An HDF5 or NetCDF file")
@@ -94,18 +83,17 @@ def open_labelled_file(path: Path, options: SourceOptions) -> LabelledArray:
         is_old = file.read(3) == b"CDF"
     if is_old:
         import_extra("scipy", "matlab", "A NetCDF 3 file")
-        return _opened(lambda: xarray.open_dataset(path, engine="scipy", cache=False), path.name, "netcdf", options)
+        reopen = partial(xarray.open_dataset, path, engine="scipy", cache=False)
+        return LabelledArray(reopen, path.name, "netcdf", options)
     held = hdf5.dataset_shapes(path)
     import_extra("h5netcdf", "store", "An HDF5 or NetCDF file")
     if options.variable is None and not any("/" not in key and len(shape) > 1 for key, shape in held.items()):
         large = {key: shape for key, shape in held.items() if len(shape) > 1}
         group, _, variable = choose(path.name, large, None, ", ".join(held)).rpartition("/")
 
-    def reopen() -> Any:
-        return xarray.open_dataset(path, engine="h5netcdf", group=group or None, phony_dims="sort", cache=False)
-
+    reopen = partial(xarray.open_dataset, path, engine="h5netcdf", group=group or None, phony_dims="sort", cache=False)
     options = replace(options, variable=variable or None)
-    return _opened(reopen, path.name, "netcdf" if path.suffix == ".nc" else "hdf5", options)
+    return LabelledArray(reopen, path.name, "netcdf" if path.suffix == ".nc" else "hdf5", options)
 
 
 def open_zarr(path: Path, options: SourceOptions) -> LabelledArray:
@@ -120,7 +108,7 @@ def open_zarr(path: Path, options: SourceOptions) -> LabelledArray:
             path, engine="zarr", chunks=None, cache=False, consolidated=False, group=group or None
         )
 
-    return _opened(reopen, path.name, "zarr", replace(options, variable=variable or None), path / group)
+    return LabelledArray(reopen, path.name, "zarr", replace(options, variable=variable or None), path / group)
 
 
 def _is_zarr(folder: Path) -> bool:
@@ -130,7 +118,7 @@ def _is_zarr(folder: Path) -> bool:
 def open_labelled_array(array: Any, options: SourceOptions) -> LabelledArray:
     """An ``xarray.DataArray`` in memory."""
     name = str(array.name) if array.name is not None else "array"
-    return _opened(lambda: array.to_dataset(name=name), name, "xarray", options)
+    return LabelledArray(lambda: array.to_dataset(name=name), name, "xarray", options)
 
 
 def _chosen_array(dataset: Any, name: str, options: SourceOptions) -> tuple[Any, Any]:

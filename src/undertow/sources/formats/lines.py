@@ -73,23 +73,23 @@ class LineFile(LineBlocks):
     def sample(self, offset: int) -> bytes:  # noqa: D102
         with self._open() as file:
             file.seek(offset)
-            piece: bytes = file.read(BLOCK_BYTES)
-        cut = piece.rfind(b"\n") + 1
-        self.check_line(len(piece) - cut)
-        is_complete = not self._growing and len(piece) < BLOCK_BYTES  # the last line need not end with a line break
-        return piece[:cut] or (piece if is_complete else b"")
+            chunk: bytes = file.read(BLOCK_BYTES)
+        cut = chunk.rfind(b"\n") + 1
+        self.check_line(len(chunk) - cut)
+        is_complete = not self._growing and len(chunk) < BLOCK_BYTES  # the last line need not end with a line break
+        return chunk[:cut] or (chunk if is_complete else b"")
 
     def blocks(self, offset: int) -> Iterator[tuple[int, bytes]]:  # noqa: D102
         rest = b""
         with self._open() as file:
             file.seek(offset)
             while True:
-                piece = file.read(BLOCK_BYTES)
-                if not piece:
+                chunk = file.read(BLOCK_BYTES)
+                if not chunk:
                     end = offset + len(rest)
                     if self._follow is None or not self._follow.wait(partial(self._grew, end)):
                         break
-                rest += piece
+                rest += chunk
                 cut = rest.rfind(b"\n") + 1
                 self.check_line(len(rest) - cut)
                 if cut:
@@ -153,7 +153,7 @@ class LinePipe(LineBlocks):
             raise StreamError(f"{self.name} ended before the position to resume from: send it again from its beginning")
 
     def _more(self) -> bool:
-        piece = b"" if self._ended else self._file.read1(BLOCK_BYTES)
-        self._ended = not piece
-        self._kept += piece
-        return bool(piece)
+        chunk = b"" if self._ended else self._file.read1(BLOCK_BYTES)
+        self._ended = not chunk
+        self._kept += chunk
+        return bool(chunk)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
-from undertow.sources.errors import MAX_LOADED_BYTES, check_real, import_extra
+from undertow.sources.errors import MAX_LOADED_BYTES, check_real, closed_on_error, import_extra
 from undertow.sources.formats.arrays import ArraySource
 from undertow.sources.formats.base import CHUNK_BYTES, Indexed, Source, along, block_length
 from undertow.sources.formats.hdf5 import MAGIC, datasets
@@ -25,18 +25,14 @@ def open_mat(path: Path, options: SourceOptions) -> Source:
     with path.open("rb") as file:
         beginning = file.read(1024)
     is_hdf5 = MAGIC in (beginning[:8], beginning[512:520]) or beginning.startswith(b"MATLAB 7.3")
-    source = _open_new(path, options) if is_hdf5 else _open_old(path, options)
+    if is_hdf5:
+        file = import_extra("h5py", "matlab", "A MATLAB 7.3 file").File(path, "r")
+        with closed_on_error(file):
+            source: Source = HDF5Variable(file, path.name, options)
+    else:
+        source = _open_old(path, options)
     source.format, source.time_name = "mat", options.time or "time"
     return source
-
-
-def _open_new(path: Path, options: SourceOptions) -> Source:
-    file = import_extra("h5py", "matlab", "A MATLAB 7.3 file").File(path, "r")
-    try:
-        return HDF5Variable(file, path.name, options)
-    except BaseException:
-        file.close()
-        raise
 
 
 def _open_old(path: Path, options: SourceOptions) -> Source:

@@ -47,7 +47,7 @@ class NpyHeader:
             )
 
     def is_contiguous(self, axis: int) -> bool:
-        """Whether slices along this axis lie in one piece, one after the other."""
+        """Whether slices along this axis are contiguous, one after the other."""
         return axis == (len(self.shape) - 1 if self.order == "F" else 0)
 
 
@@ -75,12 +75,12 @@ class MappedArray(Indexed):
         if not header.is_contiguous(self._axis):
             header.check_fits(self.name, available)
             return np.array(self._mapped(self._start, header.shape)[start:stop])
-        piece = math.prod(self.shape) * header.dtype.itemsize
-        if stop * piece > available:  # mapping what is not there would kill the process, not raise
+        slice_bytes = math.prod(self.shape) * header.dtype.itemsize
+        if stop * slice_bytes > available:  # mapping what is not there would kill the process, not raise
             raise StreamError(f"{self.name} became shorter while it was read: write it again")
         shape = list(header.shape)
         shape[self._axis] = stop - start
-        return np.array(self._mapped(self._start + start * piece, tuple(shape)))
+        return np.array(self._mapped(self._start + start * slice_bytes, tuple(shape)))
 
     def _mapped(self, offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
         view = np.memmap(self._file, self._header.dtype, "r", offset, shape, self._header.order)

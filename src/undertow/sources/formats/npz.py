@@ -37,12 +37,12 @@ class CompressedArray(Source):
         self._path, self._member, self._header = path, member, header
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
-        piece = math.prod(self.shape) * self._header.dtype.itemsize
+        slice_bytes = math.prod(self.shape) * self._header.dtype.itemsize
         first = count_in(position, "index", self.name)
         with zipfile.ZipFile(self._path) as archive, archive.open(self._member) as member:
-            member.seek(self._header.offset + first * piece)
+            member.seek(self._header.offset + first * slice_bytes)
             for index in range(first, self.length or 0):
-                content = _exactly(member, piece, self.name)
+                content = _exactly(member, slice_bytes, self.name)
                 load = partial(_as_array, content, self._header, self.shape)
                 yield Raw(self.time_at(index), {"index": index + 1}, load)
 

@@ -33,7 +33,7 @@ class Format:
     Attributes:
         open: opens a path.
         suffixes: how its files are named.
-        options: the options of reading that it knows beside ``modes`` and ``labels``.
+        options: the options of reading that it knows, besides ``modes`` and ``labels``.
         magic: how its files begin, for files whose name shows no format.
         open_pipe: opens standard input, for formats that can be read from it.
     """

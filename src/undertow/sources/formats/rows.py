@@ -40,25 +40,20 @@ def columns_of(name: str, options: SourceOptions) -> Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
-    """A column of texts: the different ones, and which of them each row has."""
-
-    texts: list[str]
-    codes: NDArray[np.int64]
-
-    def mapped(self, numbers: Mapping[str, int]) -> NDArray[np.int64]:
-        """The number of each row's text; a text without a number is a KeyError."""
-        return np.array([numbers[text] for text in self.texts], dtype=np.int64)[self.codes]
-
-
-@dataclass(frozen=True, eq=False)
 class Batch:
-    """Some rows. They begin ``offset`` rows after ``start``: a byte, row group or record batch found again directly."""
+    """Some rows.
+
+    Attributes:
+        start: a byte, row group or record batch from which reading can begin again.
+        offset: number of rows between ``start`` and the first of these.
+        times, values: of each row.
+        modes: the labels of each row, as dictionary-encoded Arrow arrays of texts.
+    """
 
     start: int
     offset: int
     times: NDArray[Any]
-    modes: list[Coded]
+    modes: list[Any]
     values: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -66,7 +61,7 @@ class Batch:
 
     def after(self, rows: int) -> Batch:
         """Without the first rows."""
-        modes = [Coded(mode.texts, mode.codes[rows:]) for mode in self.modes]
+        modes = [mode[rows:] for mode in self.modes]
         return Batch(self.start, self.offset + rows, self.times[rows:], modes, self.values[rows:])
 
 
@@ -122,14 +117,14 @@ class Rows(ABC):
                 raise StreamError(f"{self.name} has rows whose {self.columns.time} is not a number: leave them out")
             return numbers
         if any(check(kind) for check in (types.is_string, types.is_large_string, types.is_dictionary, types.is_time)):
-            coded = _coded(column)
-            return np.array(coded.texts, dtype=object)[coded.codes]
+            texts = encoded(column)
+            return mapped(texts, {text: text for text in texts.dictionary.to_pylist()}, object)
         raise StreamError(f"{self.columns.time} of {self.name} must hold numbers, dates or texts, got {kind}")
 
-    def _mode(self, column: Any) -> Coded:
+    def _mode(self, column: Any) -> Any:
         if column.null_count:
             raise StreamError(f"{self.name} has rows without {' or '.join(self.columns.modes)}: leave them out")
-        return _coded(column)
+        return encoded(column)
 
     def _values(self, column: Any) -> NDArray[np.float64]:
         arrow = import_extra("pyarrow", "table", "A table")
@@ -141,9 +136,15 @@ class Rows(ABC):
         return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _coded(column: Any) -> Coded:
-    coded = column.cast(import_extra("pyarrow", "table", "A table").string()).dictionary_encode()
-    return Coded(coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
+def encoded(column: Any) -> Any:
+    """Texts as a dictionary-encoded Arrow array."""
+    return column.cast(import_extra("pyarrow", "table", "A table").string()).dictionary_encode()
+
+
+def mapped(texts: Any, meaning: Mapping[str, Any], dtype: type) -> NDArray[Any]:
+    """What each text of a dictionary-encoded array means; a text without meaning is a KeyError."""
+    meanings: NDArray[Any] = np.array([meaning[text] for text in texts.dictionary.to_pylist()], dtype=dtype)
+    return np.asarray(meanings[texts.indices.to_numpy(zero_copy_only=False)])
 
 
 def _one_chunk(column: Any) -> Any:

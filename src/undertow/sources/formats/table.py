@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from undertow.sources.base import JSON, Label, StreamError
 from undertow.sources.errors import MAX_SLICE_ENTRIES, shortened
 from undertow.sources.formats.base import Raw, Source, count_in
-from undertow.sources.formats.rows import Batch, Rows
+from undertow.sources.formats.rows import Batch, Rows, mapped
 from undertow.sources.options import SourceOptions
 from undertow.sources.times import plain_time
 
@@ -41,7 +41,7 @@ class Survey:
         for batch in rows.batches():
             self.dtype = batch.times.dtype if self.dtype is None else np.result_type(self.dtype, batch.times.dtype)
             for known, mode in zip(self.labels, batch.modes, strict=True):
-                known.update(dict.fromkeys(mode.texts))
+                known.update(dict.fromkeys(mode.dictionary.to_pylist()))
                 if len(known) > _MAX_LABELS:
                     raise StreamError(f"{rows.name} has more than {_MAX_LABELS} labels in one mode: name other columns")
             self.in_order = self.in_order and self._continues_order(batch.times, last)
@@ -153,7 +153,7 @@ class Table(Source):
         flat = np.zeros(len(batch), dtype=np.int64)
         for dim, size, numbers, mode in zip(self.dims, self.shape, self._numbers, batch.modes, strict=True):
             try:
-                flat = flat * size + mode.mapped(numbers)
+                flat = flat * size + mapped(mode, numbers, np.int64)
             except KeyError as unknown:
                 raise StreamError(
                     f"{self.name} holds the label {unknown.args[0]!r} in {dim}, which is not in labels: add it, "

@@ -47,11 +47,11 @@ def indices(part: Any, size: int, labels: tuple[Label, ...] | None, dim: str) ->
     elif isinstance(part, str) and ".." in part:
         found = _label_range(part, size, labels, dim)
     else:
-        pieces = [piece.strip() for piece in part.split(",")] if isinstance(part, str) else part
-        if not isinstance(pieces, Sequence) and not isinstance(pieces, np.ndarray):
-            pieces = [pieces]
+        names = [name.strip() for name in part.split(",")] if isinstance(part, str) else part
+        if not isinstance(names, Sequence) and not isinstance(names, np.ndarray):
+            names = [names]
         known = {str(label): index for index, label in enumerate(labels or ())}
-        found = np.array([_one(piece, size, known, dim) for piece in pieces], dtype=np.intp)
+        found = np.array([_index_of(name, size, known, dim) for name in names], dtype=np.intp)
     if not found.size:
         raise StreamError(f"select for {dim} leaves nothing of its {size} entries, got {part!r}: widen it")
     return found
@@ -69,18 +69,18 @@ def _as_slice(part: Any) -> slice | None:
     return cut
 
 
-def _one(piece: Any, size: int, known: Mapping[str, int], dim: str) -> int:
+def _index_of(name: Any, size: int, known: Mapping[str, int], dim: str) -> int:
     """The index of a label; an index itself if there is no such label."""
-    if str(piece) in known:
-        return known[str(piece)]
+    if str(name) in known:
+        return known[str(name)]
     try:
-        number = int(piece)
+        number = int(name)
     except (TypeError, ValueError):
         number = size
     if known and not -size <= number < size:
-        raise StreamError(f"{dim} has no label {piece!r}: its labels are {shortened(list(known))}")
+        raise StreamError(f"{dim} has no label {name!r}: its labels are {shortened(list(known))}")
     if not -size <= number < size:
-        raise StreamError(f"{dim} has {size} entries, got {piece!r}: use an index from 0 to {size - 1}")
+        raise StreamError(f"{dim} has {size} entries, got {name!r}: use an index from 0 to {size - 1}")
     return number % size
 
 
@@ -96,8 +96,8 @@ def _label_range(part: str, size: int, labels: tuple[Label, ...] | None, dim: st
         numbers = np.array(labels, dtype=float)
         return np.flatnonzero((numbers >= low) & (numbers <= high))
     known = {str(label): index for index, label in enumerate(labels)}
-    start = _one(first, size, known, dim) if first else 0
-    stop = _one(last, size, known, dim) if last else size - 1
+    start = _index_of(first, size, known, dim) if first else 0
+    stop = _index_of(last, size, known, dim) if last else size - 1
     return np.arange(start, stop + 1)
 
 
@@ -119,8 +119,8 @@ class TimeSelection:
             return True
         if time is None:
             raise StreamError("select names times, but the source has none: select a range of indices such as 100:200")
-        early = self.first is not None and _before(time, self.first)
-        return not early and not (self.last is not None and _after(time, self.last))
+        low, high = (_like(time, bound, upper) for bound, upper in ((self.first, False), (self.last, True)))
+        return not (_is_after(low, time) or _is_after(time, high))
 
     def is_over(self, index: int) -> bool:
         """Whether neither this slice nor any after it is wanted."""
@@ -159,8 +159,10 @@ def time_selection(part: Any, length: int | None, name: str) -> TimeSelection:
     return TimeSelection(cut.start or 0, cut.stop, cut.step or 1)
 
 
-def _like(time: Any, bound: str, upper: bool) -> Any:
+def _like(time: Any, bound: str | None, upper: bool) -> Any:
     """``bound`` as the same type as ``time``; an upper bound such as 2024-01 means all of it."""
+    if bound is None:
+        return None
     try:
         if isinstance(time, np.datetime64):
             moment = np.datetime64(bound)
@@ -171,11 +173,6 @@ def _like(time: Any, bound: str, upper: bool) -> Any:
         raise StreamError(f"select must name times such as {time}, got {bound!r}") from None
 
 
-def _before(time: Any, bound: str) -> bool:
-    low = _like(time, bound, upper=False)
-    return bool(time < low) if are_ordered(time, low) or isinstance(time, str) else False
-
-
-def _after(time: Any, bound: str) -> bool:
-    high = _like(time, bound, upper=True)
-    return bool(time > high) if are_ordered(time, high) or isinstance(time, str) else False
+def _is_after(later: Any, earlier: Any) -> bool:
+    are_texts = isinstance(later, str) and isinstance(earlier, str)
+    return bool(later > earlier) if are_texts or are_ordered(later, earlier) else False

@@ -1,17 +1,8 @@
 """What happens when the times of slices are out of order, repeated or missing.
 
-A stream is delivered in the order in which its source holds it. What a slice's time may do:
-
-======================  =========================  ===============================================================
-a slice whose time is   option                     what happens
-======================  =========================  ===============================================================
-before the latest       ``late="keep"`` (default)  it is delivered all the same, and a notice counts it
-or equal to it          ``late="skip"``            it is left out, and a notice counts it
-                        ``late="refuse"``          one sentence, and the stream ends there
-after a gap             ``gaps="keep"`` (default)  it is delivered, and a notice counts the times that are missing
-                        ``gaps="fill"``            slices without any observation are delivered for those times
-                        ``gaps="refuse"``          one sentence, and the stream ends there
-======================  =========================  ===============================================================
+Slices are delivered in the order in which the source holds them; ``late`` says what happens to one whose time is not
+after the latest before it, ``gaps`` to times without a slice. The table of what each choice does is in
+``docs/how-to/read-files.md``.
 
 A gap is more than one and a half steps. The step is given, or the median difference of the times where all of them are
 known beforehand; otherwise gaps are not detected. Texts have no order: only repetitions are noticed among them.
