@@ -2,10 +2,13 @@
 
 import gzip
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+
+from undertow.sources import open_stream
 
 LENGTH, ROWS, COLUMNS = 7, 6, 5
 SHAPE = (ROWS, COLUMNS)
@@ -15,7 +18,7 @@ TARGETS = list(range(COLUMNS))
 
 
 def numbers(seed=0):
-    """The stream: distinct whole numbers below 256, so that every format can hold them exactly."""
+    """The stream: distinct integers below 256, so that every format can hold them exactly."""
     rng = np.random.default_rng(seed)
     return rng.permutation(LENGTH * ROWS * COLUMNS).reshape(LENGTH, *SHAPE).astype(np.float64)
 
@@ -31,6 +34,23 @@ class Made:
     path: Path
     options: dict = field(default_factory=dict)
     exact: bool = True
+
+    def open(self, **more):
+        return open_stream(self.path, **self.options, **more)
+
+
+def values(stream):
+    return np.array([item.values for item in stream.slices()])
+
+
+class Trap:
+    """Leaves a trace if it is ever unpickled."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.trace),)
 
 
 def make_npy(folder):
@@ -53,12 +73,12 @@ def make_npz(folder):
     return Made(folder / "a.npz")
 
 
-def make_npz_packed(folder):
-    np.savez_compressed(folder / "packed.npz", values=numbers(), time=np.arange(LENGTH))
-    return Made(folder / "packed.npz")
+def make_npz_compressed(folder):
+    np.savez_compressed(folder / "compressed.npz", values=numbers(), time=np.arange(LENGTH))
+    return Made(folder / "compressed.npz")
 
 
-def make_npz_packed_scattered(folder):
+def make_npz_compressed_scattered(folder):
     np.savez_compressed(folder / "scattered.npz", values=np.moveaxis(numbers(), 0, 1))
     return Made(folder / "scattered.npz", {"time_axis": 1})
 
@@ -142,7 +162,7 @@ def make_csv(folder):
     return Made(folder / "a.csv", dict(TABLE))
 
 
-def make_csv_packed(folder):
+def make_csv_compressed(folder):
     (folder / "a.csv.gz").write_bytes(gzip.compress(csv_text().encode(), mtime=0))
     return Made(folder / "a.csv.gz", dict(TABLE))
 
@@ -215,10 +235,10 @@ def make_yuv(folder):
 def make_images(folder):
     from PIL import Image
 
-    (folder / "pictures").mkdir()
+    (folder / "images").mkdir()
     for t, x in enumerate(numbers()):
-        Image.fromarray(x.astype(np.uint8)).save(folder / "pictures" / f"frame{t + 6}.png")
-    return Made(folder / "pictures")
+        Image.fromarray(x.astype(np.uint8)).save(folder / "images" / f"frame{t + 6}.png")
+    return Made(folder / "images")
 
 
 def make_arrays_folder(folder):
@@ -238,7 +258,7 @@ def make_nifti(folder):
     return Made(folder / "a.nii", {"select": {"z": [0]}}, exact=False)
 
 
-def make_nifti_packed(folder):
+def make_nifti_compressed(folder):
     import nibabel
 
     volume = np.moveaxis(numbers(), 0, -1).astype(np.int16)
@@ -246,7 +266,7 @@ def make_nifti_packed(folder):
     return Made(folder / "a.nii.gz")
 
 
-def dicom_dataset(x, number, place=0.0, trigger=0.0):
+def dicom_dataset(x, number, location=0.0, trigger=0.0):
     from pydicom.dataset import Dataset, FileMetaDataset
     from pydicom.uid import ExplicitVRLittleEndian, MRImageStorage
 
@@ -256,7 +276,7 @@ def dicom_dataset(x, number, place=0.0, trigger=0.0):
     header.file_meta.MediaStorageSOPClassUID = header.SOPClassUID = MRImageStorage
     header.file_meta.MediaStorageSOPInstanceUID = header.SOPInstanceUID = f"1.2.3.{number + 1}"
     header.SeriesInstanceUID = "1.2.3"
-    header.InstanceNumber, header.SliceLocation, header.TriggerTime = number + 1, place, trigger
+    header.InstanceNumber, header.SliceLocation, header.TriggerTime = number + 1, location, trigger
     header.Rows, header.Columns = x.shape
     header.SamplesPerPixel, header.PhotometricInterpretation = 1, "MONOCHROME2"
     header.BitsAllocated = header.BitsStored = 16
@@ -284,16 +304,16 @@ def make_dicom_frames(folder):
 
 
 def video(path, codec, count=LENGTH, **options):
-    """A bright spot that wanders; 16 × 16 because codecs want even sizes."""
+    """A bright row that moves; 16 × 16 because codecs want even sizes."""
     import av
 
     with av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=10, options=options)
         stream.width, stream.height, stream.pix_fmt = 16, 16, "yuv420p"
         for t in range(count):
-            picture = np.full((16, 16, 3), 40 + 3 * t, np.uint8)
-            picture[t % 16] = (250, 150, 150)
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
+            image = np.full((16, 16, 3), 40 + 3 * t, np.uint8)
+            image[t % 16] = (250, 150, 150)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, "rgb24")))
         container.mux(stream.encode())
     return path
 

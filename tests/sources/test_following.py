@@ -8,6 +8,8 @@ from stream_files import COLUMNS, LENGTH, ROWS, SOURCES, TABLE, TARGETS, csv_tex
 
 from undertow.sources import StreamError, open_stream
 
+pytestmark = pytest.mark.slow  # each waits until nothing more comes
+
 QUICK = {"follow": True, "idle": 0.4, "poll": 0.01}
 
 
@@ -37,7 +39,7 @@ def append(path, pieces, pause=0.03):
             waiting.wait(pause)
 
 
-def test_json_lines_grow_by_halves_of_lines(tmp_path):
+def test_json_lines_grow_by_parts_of_lines(tmp_path):
     path, lines = tmp_path / "a.jsonl", [line.encode() for line in json_lines().splitlines(keepends=True)]
     path.write_bytes(b"".join(lines[:3]) + lines[3][:20])
     rest = lines[3][20:] + b"".join(lines[4:])
@@ -153,6 +155,6 @@ def test_a_followed_file_that_shrinks_is_one_sentence(tmp_path):
 
 
 def test_what_cannot_grow_cannot_be_followed(made):
-    for name in ("npz", "mat5", "netcdf", "parquet", "video", "nifti", "dicom", "csv_packed"):
+    for name in ("npz", "mat5", "netcdf", "parquet", "video", "nifti", "dicom", "csv_compressed"):
         with pytest.raises(StreamError):
             open_stream(made(name).path, **made(name).options, follow=True)

@@ -10,6 +10,8 @@ import pytest
 from numpy.lib import format as npy_format
 from stream_files import TABLE
 
+pytestmark = pytest.mark.slow
+
 GIGABYTE = 2**30
 ROWS, COLUMNS = 1000, 625  # 5 MB a slice in double precision
 LENGTH = 4000  # 20 GB
@@ -41,7 +43,7 @@ def measured(path, **options):
 
 
 def sparse_npy(path, shape, marks):
-    """An array of zeros that takes no room on the disk, with a number here and there."""
+    """An array of zeros that takes no space on the disk, with a number here and there."""
     with path.open("wb") as file:
         npy_format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})
         start = file.tell()
@@ -63,7 +65,7 @@ def check(report, gigabytes=0.25):
     assert report["peak"] < gigabytes * GIGABYTE
 
 
-def test_twenty_gigabytes_in_a_quarter(tmp_path):
+def test_twenty_gigabytes_in_a_quarter_of_one(tmp_path):
     sparse_npy(tmp_path / "large.npy", (LENGTH, ROWS, COLUMNS), marks())
     assert (tmp_path / "large.npy").stat().st_size > 18 * GIGABYTE
     check(measured(tmp_path / "large.npy"))
@@ -113,7 +115,7 @@ def test_zarr_of_twenty_gigabytes(tmp_path):
     check(measured(tmp_path / "large.zarr"), 0.4)
 
 
-def test_a_long_table_is_read_in_pieces(tmp_path):
+def test_a_long_table_is_read_in_batches(tmp_path):
     """A million rows, some 40 MB of text, in little more memory than a table of ten rows takes."""
     program = PROGRAM.replace("end = stream.length - 3", "end = 0").replace(
         'for item in stream.slices({"index": end, "source": {"index": end}, "last": None}):\n'

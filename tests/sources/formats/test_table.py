@@ -53,7 +53,7 @@ def test_labels_from_a_file(tmp_path):
     assert open_stream(path, **SMALL, labels=[f"a=@{tmp_path / 'names.txt'}"]).shape == (2, 1)
 
 
-def test_a_label_that_was_not_announced_is_one_sentence(tmp_path):
+def test_a_label_that_is_not_in_labels_is_one_sentence(tmp_path):
     path = table(tmp_path, "t,a,b,x\n0,p,u,1\n1,z,u,1\n")
     stream = open_stream(path, **SMALL, labels={"a": ["p"]})
     with pytest.raises(StreamError, match=r"holds the label 'z' in a, which is not in labels"):
@@ -99,7 +99,7 @@ def mark_quoted(mark):
         (["12:30:00", "11:00:00"], ["12:30:00", "11:00:00"]),
     ],
 )
-def test_times_of_all_kinds(tmp_path, times, expected):
+def test_times_of_every_type(tmp_path, times, expected):
     rows = "".join(f"{time},p,u{i},1\n" for i, time in enumerate(times))
     found = [item.time for item in open_stream(table(tmp_path, "t,a,b,x\n" + rows), **SMALL).slices()]
     assert found == expected
@@ -122,6 +122,7 @@ def test_a_full_disk_is_one_sentence_when_rows_must_be_sorted(made, monkeypatch)
         list(open_stream(made("csv_shuffled").path, **TABLE).slices())
 
 
+@pytest.mark.slow
 def test_many_small_blocks_give_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 300)
     for shuffled in (False, True):
@@ -206,7 +207,7 @@ def test_parquet_of_other_types(tmp_path):
         open_stream(tmp_path / "a.parquet", time="t", modes="b", value="a")
 
 
-def test_packed_tables_stop_at_their_damage(tmp_path):
+def test_compressed_tables_stop_at_their_damage(tmp_path):
     packed = gzip.compress(csv_text().encode())
     (tmp_path / "a.csv.gz").write_bytes(packed[: len(packed) // 2])
     with pytest.raises(StreamError):

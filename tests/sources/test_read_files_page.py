@@ -17,11 +17,11 @@ EXAMPLES = re.findall(r"`(ut\.open_stream\([^`]*\))` \|", PAGE)
 
 
 @pytest.fixture
-def workplace(made, tmp_path, monkeypatch):
+def folder_of_examples(made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     copies = {
         "npy": "cube.npy", "mat73": "cube.mat", "zarr": "air.zarr", "csv": "flows.csv", "parquet": "flows.parquet",
-        "video": "lobby.mp4", "images": "frames", "nifti_packed": "bold.nii.gz", "dicom": "series",
+        "video": "lobby.mp4", "images": "frames", "nifti_compressed": "bold.nii.gz", "dicom": "series",
         "jsonl": "sensors.jsonl", "arrow": "sensors.arrow",
     }  # fmt: skip
     for name, copy in copies.items():
@@ -41,7 +41,7 @@ def test_every_format_has_an_example():
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_examples_run(example, workplace):
+def test_examples_run(example, folder_of_examples):
     stream = eval(example, {"ut": ut, "array": numbers()})
     items = list(stream.slices())
     assert len(items) >= 2
@@ -49,7 +49,7 @@ def test_examples_run(example, workplace):
     stream.close()
 
 
-def test_the_block_of_code_runs(workplace, capsys):
+def test_the_block_of_code_runs(folder_of_examples, capsys):
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(block, "read-files.md", "exec"), {})
     assert "(6, 5) ('src', 'dst')" in capsys.readouterr().out

@@ -66,8 +66,9 @@ def test_slices_from_a_pipe_and_again_from_every_position(case, pipe):
         assert all(np.array_equal(then.values, x) for then, x in zip(rest, numbers()[done:], strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["json", "json rows", "csv"])
-def test_a_pipe_may_come_in_other_pieces_the_second_time(case, pipe, monkeypatch):
+def test_a_pipe_may_arrive_in_other_blocks_the_second_time(case, pipe, monkeypatch):
     content, options = CASES[case]
     monkeypatch.setattr(lines, "BLOCK_BYTES", 350)
     pipe(content())
@@ -116,7 +117,7 @@ def test_bare_lists_null_and_numbers_for_times(pipe):
         b'{"time": {}, "values": [1e999]}\n[1e999' + b"9" * 5000 + b"]\n" + b"[" + b"9" * 5000 + b"]\n",
     ],
 )
-def test_rubbish_in_a_pipe_is_one_sentence(content, pipe):
+def test_invalid_content_of_a_pipe_is_one_sentence(content, pipe):
     pipe(content)
     with pytest.raises(StreamError) as caught:
         list(open_stream("-").slices())
@@ -124,7 +125,7 @@ def test_rubbish_in_a_pipe_is_one_sentence(content, pipe):
     assert len(str(caught.value)) < 500
 
 
-def test_a_pipe_that_ends_before_the_place_to_resume_from(pipe):
+def test_a_pipe_that_ends_before_the_position_to_resume_from(pipe):
     pipe(json_lines().encode())
     last = list(open_stream("-").slices())[-1]
     pipe(json_lines().encode()[: len(json_lines()) // 2].rsplit(b"\n", 1)[0])
