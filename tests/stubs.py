@@ -1,5 +1,6 @@
 """A stream and a model that cost nothing, for tests of what happens around them; no jax is loaded for these."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from undertow.runs import RunError, run
 from undertow.serialization import container as checkpoint
 from undertow.sources.base import Item
 
@@ -106,3 +108,47 @@ def run_python(program, *arguments):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-c", program, *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+OPTIONS = {"checkpoint_every": 4, "keep": "low_rank,data", "alerts": "parquet"}
+
+
+def minute(index):
+    """A time for every slice."""
+    return np.datetime64("2024-05-01T00:00") + index
+
+
+def run_stub(folder, stream=None, model=None, **options):
+    """Thirty slices through the stub into a store."""
+    stream = stream or StubStream(30, times=minute)
+    return run(stream, model or StubModel(), store=folder, load=load_stub, **{**OPTIONS, **options})
+
+
+def store_stub(folder, stream=None, **options):
+    """Twenty slices through the stub into a store with nothing set."""
+    return run(stream or StubStream(20), StubModel(), store=folder, load=load_stub, **options)
+
+
+def reported_store(folder, stream=None, **options):
+    """Forty slices with everything that a report shows; returns the folder."""
+    options = {"keep": "data,low_rank,std,outliers,outlier_probability", "threshold": 0.9, **options}
+    store_stub(folder, stream or StubStream(40), **options)
+    return folder
+
+
+def differing_files(folder, expected):
+    """Names of the files below a folder that are not those of `everything_in` another one."""
+    found = everything_in(folder)
+    return {name for name in {*found, *expected} if found.get(name) != expected.get(name)}
+
+
+def broken_run(folder, error=None, at=15):
+    """A run whose source fails: it leaves two checkpoints, the newest after 15 slices and one after 12."""
+    stream = StubStream(
+        30, times=minute, fail_at=at, error=error or OSError(errno.EIO, "Input/output error", "disk.npy")
+    )
+    try:
+        run_stub(folder, stream)
+    except RunError as refusal:
+        return str(refusal)
+    raise AssertionError("the run should have failed")

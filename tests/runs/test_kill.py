@@ -13,10 +13,11 @@ from stubs import StubModel, StubStream, load_stub
 from undertow.runs import run
 
 folder, alerts = Path(sys.argv[1]), sys.argv[2]
+os.fsync = lambda descriptor: None  # a killed process leaves what it has written
 every, seconds, kills = int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
 
 def follow(store, seconds):
-    stream = StubStream(1000, pause=0.001, times=lambda index: np.datetime64("2024-05-01T00:00") + index)
+    stream = StubStream(500, pause=0.001, times=lambda index: np.datetime64("2024-05-01T00:00") + index)
     run(stream, StubModel(), store=store, alerts=alerts, checkpoint_every=every or None, checkpoint_seconds=seconds,
         keep="low_rank,std,outliers,data", resume=True, load=load_stub)
 
@@ -50,30 +51,43 @@ from pathlib import Path
 import undertow as ut
 from stubs import StubStream
 
+preset, death, *stores = sys.argv[1:]
+
 def maybe_die(now):
-    if now.slices == int(sys.argv[2]):
+    if now.slices == int(death):
         os.kill(os.getpid(), signal.SIGKILL)
 
-ut.run(StubStream(16, shape=(6, 5), pause=0.005), ut.RobustCP("fixed", window=4, max_rank=3), store=Path(sys.argv[1]),
-       checkpoint_every=3, checkpoint_seconds=0.05, resume=True, progress=maybe_die)
+for store in stores:
+    model = ut.RobustCP(preset, window=4, max_rank=3)
+    ut.run(StubStream(16, shape=(6, 5), pause=0.005), model, store=Path(store), checkpoint_every=3,
+           checkpoint_seconds=0.05, resume=True, progress=maybe_die)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("alerts", "every", "seconds"),
-    [("csv", 40, 1000), ("parquet", 64, 0.07), ("jsonl", 0, 0.05)],
-    ids=["checkpoints by slices", "by both", "by seconds"],
+    ("alerts", "every", "seconds", "kills"),
+    [
+        ("parquet", 64, 0.07, 5),
+        pytest.param("csv", 40, 1000, 12, marks=pytest.mark.full),
+        pytest.param("parquet", 64, 0.07, 12, marks=pytest.mark.full),
+        pytest.param("jsonl", 0, 0.05, 12, marks=pytest.mark.full),
+    ],
+    ids=["a few", "checkpoints by slices", "by both", "by seconds"],
 )
-def test_killed_at_random_moments_the_store_is_byte_for_byte_the_same(tmp_path, alerts, every, seconds):
-    done = run_python(_STUB_RUNS, tmp_path, alerts, every, seconds, 12)
+def test_killed_at_random_moments_the_store_is_byte_for_byte_the_same(tmp_path, alerts, every, seconds, kills):
+    done = run_python(_STUB_RUNS, tmp_path, alerts, every, seconds, kills)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout.split()[0]) > 5, "most runs ended before they were killed"
+    assert int(done.stdout.split()[0]) > kills // 3, "most runs ended before they were killed"
     whole, pieces = everything_in(tmp_path / "whole"), everything_in(tmp_path / "killed")
     assert list(pieces) == list(whole)
     assert [name for name in whole if whole[name] != pieces[name]] == []
 
 
-def test_the_real_model_goes_on_bit_for_bit(tmp_path):
-    assert run_python(_REAL_RUN, tmp_path / "whole", 0).returncode == 0
-    assert [run_python(_REAL_RUN, tmp_path / "killed", slices).returncode for slices in (8, 0)] == [-9, 0]
-    assert everything_in(tmp_path / "killed") == everything_in(tmp_path / "whole")
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["fixed", pytest.param("default", marks=pytest.mark.full)])
+def test_the_real_model_resumes_bit_for_bit(tmp_path, preset):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    assert run_python(_REAL_RUN, preset, 8, killed).returncode == -9
+    assert run_python(_REAL_RUN, preset, 0, killed, whole).returncode == 0
+    assert everything_in(killed) == everything_in(whole)

@@ -1,0 +1,70 @@
+"""What a run wrote, read back by xarray as a user would."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from stubs import StubModel, StubStream, load_stub, slice_at, store_stub
+
+from undertow.runs import RunError, run
+from undertow.runs.store.reader import open_store
+
+
+def expected(count=20, shape=(3, 4)):
+    model = StubModel()
+    return [model.update(slice_at(index, shape)) for index in range(count)]
+
+
+def test_xarray_finds_dims_labels_and_values(tmp_path):
+    store_stub(tmp_path / "s", keep="low_rank,std,outliers,outlier_probability,low_rank_std,data", checkpoint_every=6)
+    found = xr.open_zarr(tmp_path / "s")
+    results = expected()
+    assert found["low_rank"].dims == ("time", "site", "column")
+    assert found.sizes == {"time": 20, "site": 3, "column": 4}
+    assert list(found["site"].values) == ["a", "b", "c"]
+    assert "column" not in found.coords
+    for name in ("low_rank", "std", "outliers", "outlier_probability", "low_rank_std"):
+        np.testing.assert_array_equal(found[name], np.stack([getattr(r, name) for r in results]).astype(np.float32))
+    np.testing.assert_array_equal(found["data"], np.stack([slice_at(t) for t in range(20)]).astype(np.float32))
+    np.testing.assert_array_equal(found["rank"], [r.rank for r in results])
+    np.testing.assert_array_equal(found["noise_std"], [r.noise_std for r in results])
+    np.testing.assert_array_equal(found["evidence"], [r.elbo for r in results])
+    assert [str(text) for text in found["status"].values[5:8]] == ["ok", "RANK_FULL", "ok"]
+    np.testing.assert_array_equal(found["time"], range(20))
+    assert found.sel(site="b").isel(time=3)["low_rank"].shape == (4,)
+
+
+def test_values_per_step_are_what_they_say(tmp_path):
+    store_stub(tmp_path / "s", threshold=0.4)
+    found = xr.open_zarr(tmp_path / "s")
+    for index, result in enumerate(expected()):
+        x = slice_at(index)
+        seen, flagged = ~np.isnan(x), result.outlier_probability >= 0.4
+        clean = seen & ~flagged
+        assert found["observed"].values[index] == seen.mean()
+        assert found["outlier_rate"].values[index] == (seen & flagged).sum() / seen.sum()
+        size = np.linalg.norm(x[clean])
+        error = np.linalg.norm((x - result.low_rank)[clean]) / size if size else np.nan
+        assert found["fit_error"].values[index] == pytest.approx(error, nan_ok=True)
+
+
+def test_keep_and_precision(tmp_path):
+    store_stub(tmp_path / "s", keep=["outliers"], precision="double")
+    found = xr.open_zarr(tmp_path / "s")
+    assert {"outliers"} == set(found.data_vars) - {
+        "rank", "noise_std", "evidence", "status", "observed", "outlier_rate", "fit_error",
+    }  # fmt: skip
+    assert found["outliers"].dtype == np.float64
+    np.testing.assert_array_equal(found["outliers"], np.stack([r.outliers for r in expected()]))
+    store_stub(tmp_path / "none", keep="none")
+    assert open_store(tmp_path / "none").kept == ()
+
+
+def test_values_too_large_for_single_precision(tmp_path):
+    class Large(StubModel):
+        def update(self, x):
+            result = super().update(x)
+            result.low_rank[:] = 1e300
+            return result
+
+    with pytest.raises(RunError, match=r"low_rank of slice 0 is too large for single precision: .* --precision double"):
+        run(StubStream(3), Large(), store=tmp_path / "s", load=load_stub)
