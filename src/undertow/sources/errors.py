@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +19,6 @@ MAX_LOADED_BYTES = 2**31
 """Largest array that is read as a whole where a format cannot be read in parts."""
 
 MAX_LENGTH = 2**40
-
-
-class _Closable(Protocol):
-    def close(self) -> Any: ...
-
-
-T = TypeVar("T", bound=_Closable)
 
 
 @contextmanager
@@ -49,10 +42,10 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def closed_on_error(resource: T) -> Iterator[T]:
+def closed_on_error(resource: Any) -> Iterator[None]:
     """Close a resource if what is done with it fails; otherwise whoever opened it closes it later."""
     try:
-        yield resource
+        yield
     except BaseException:
         resource.close()
         raise

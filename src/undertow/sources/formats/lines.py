@@ -71,13 +71,8 @@ class LineFile(LineBlocks):
         return line
 
     def sample(self, offset: int) -> bytes:  # noqa: D102
-        with self._open() as file:
-            file.seek(offset)
-            chunk: bytes = file.read(BLOCK_BYTES)
-        cut = chunk.rfind(b"\n") + 1
-        self.check_line(len(chunk) - cut)
-        is_complete = not self._growing and len(chunk) < BLOCK_BYTES  # the last line need not end with a line break
-        return chunk[:cut] or (chunk if is_complete else b"")
+        now = LineFile(self._path, growing=self._growing)  # does not wait for more
+        return next(now.blocks(offset), (offset, b""))[1]
 
     def blocks(self, offset: int) -> Iterator[tuple[int, bytes]]:  # noqa: D102
         rest = b""
