@@ -1,4 +1,4 @@
-"""The commands end to end: real files, the real model, exit codes and messages."""
+"""``undertow run`` and the commands that read its store: real files, exit codes and messages."""
 
 import json
 import os
@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from stubs import everything_in
+from stubs import StubModel, everything_in, load_stub
 
 from undertow.cli import main
-from undertow.cli.run import assignments, default_store
+from undertow.cli.run import ModelOptions, assignments, default_store
+from undertow.config import PRESETS
 
-SMALL = ("--window", "4", "--max-rank", "3")  # one shape and setting for all tests: the model is compiled once
+SMALL = ("--preset", "fixed", "--window", "4", "--max-rank", "3")
 
 
 def call(*arguments):
@@ -31,6 +32,22 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
 
 
+@pytest.fixture
+def cheap_model(monkeypatch):
+    """The stub in place of the model, for tests of what is around it."""
+
+    class Configured(StubModel):
+        def __init__(self, settings):
+            super().__init__()
+            self.settings = settings
+
+        def get_params(self):
+            return self.settings
+
+    monkeypatch.setattr(ModelOptions, "model", lambda self: Configured(self.settings()))
+    monkeypatch.setattr("undertow.estimator.load", load_stub)
+
+
 def values(slices=24):
     draw = np.random.default_rng(3)
     pattern = np.outer(np.arange(1, 7), np.arange(1, 6))
@@ -40,6 +57,7 @@ def values(slices=24):
     return x
 
 
+@pytest.mark.slow
 def test_a_file_goes_through_and_everything_reads_the_store(capsys):
     np.save("x.npy", values())
     assert call("run", "x.npy", *SMALL, "--keep", "low_rank,outliers,data,std", "--report") == 0
@@ -68,7 +86,8 @@ def test_a_file_goes_through_and_everything_reads_the_store(capsys):
     )
 
 
-def test_the_same_command_with_resume_goes_on(capsys):
+@pytest.mark.usefixtures("cheap_model")
+def test_the_same_command_with_resume_continues(capsys):
     np.save("x.npy", values())
     options = ("run", "x.npy", *SMALL, "--checkpoint-every", "5", "--json")
     assert call(*options, "--store", "whole") == 0
@@ -85,7 +104,8 @@ def test_the_same_command_with_resume_goes_on(capsys):
     assert everything_in(Path("whole")) == everything_in(Path("pieces"))
 
 
-def test_options_from_a_file_and_the_command_line_counts_more(capsys):
+@pytest.mark.usefixtures("cheap_model")
+def test_options_from_a_file_and_the_command_line_takes_precedence(capsys):
     np.save("x.npy", values())
     with open("run.toml", "w") as file:
         file.write('source = "x.npy"\nstore = "s"\nmax-rank = 3\nwindow = 4\nkeep = ["outliers", "std"]\nlimit = 6\n')
@@ -133,18 +153,27 @@ def test_debug_shows_everything_wherever_it_stands():
         main(["run", "gone.npy", "--debug"])
 
 
+def test_help_lists_every_choice(capsys):
+    assert call("run", "--help") == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert f"One of {', '.join(PRESETS)}." in shown
+    assert "csv, jsonl, parquet or none" in shown
+    assert "low_rank, std, outliers, outlier_probability, low_rank_std, data; or none" in shown
+
+
+@pytest.mark.slow
 def test_help_shows_examples_and_loads_nothing_heavy():
-    for command in ("run", "inspect", "report", "export"):
-        code = (
-            "import sys\nfrom undertow.cli import main\n"
-            f"try:\n    main(['{command}', '--help'])\nexcept SystemExit as done:\n    assert done.code == 0\n"
-            "assert not {'jax', 'matplotlib', 'zarr', 'xarray', 'pyarrow'} & set(sys.modules)\n"
-        )
-        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-        assert f"undertow {command} " in done.stdout
-        assert "Examples:" in done.stdout
+    code = (
+        "import sys\nfrom undertow.cli import main\n"
+        "for command in ('run', 'inspect', 'report', 'export'):\n"
+        "    try:\n        main([command, '--help'])\n    except SystemExit as done:\n        assert done.code == 0\n"
+        "assert not {'jax', 'matplotlib', 'zarr', 'xarray', 'pyarrow'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.count("Examples:") == 4
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_pipe_is_silent_ends_with_everything_in_the_store(tmp_path):
     command = [sys.executable, "-c", "from undertow.cli import main; main()", "run", "-", *SMALL, "--store", "s"]
     process = subprocess.Popen(

@@ -1,11 +1,11 @@
-import os
+"""What all commands have in common: help, version, errors in one sentence."""
+
 import subprocess
 import sys
 
 import pytest
 
 from undertow.cli import app, main
-from undertow.cli.environment import use_compilation_cache
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +35,7 @@ def test_unknown_command_and_bad_option(capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_help_loads_neither_jax_nor_matplotlib():
     code = (
         "import sys\n"
@@ -46,6 +47,7 @@ def test_help_loads_neither_jax_nor_matplotlib():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_without_typer_one_sentence_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from undertow.cli import main; main(['demo'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -72,32 +74,3 @@ def test_refusals_of_the_library_become_one_sentence(monkeypatch, capsys, error,
     assert capsys.readouterr().err == f"undertow: {sentence}\n"
     with pytest.raises(type(error)):
         app.run(["--debug", "demo"])
-
-
-@pytest.fixture
-def cache_home(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "1")  # restored afterwards, whatever happens
-    monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
-    return tmp_path / "undertow" / "jax"
-
-
-def test_compiled_programs_are_kept_in_a_private_folder(cache_home):
-    use_compilation_cache()
-    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(cache_home)
-    assert cache_home.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_folder_that_others_may_touch_is_not_trusted(cache_home):
-    cache_home.mkdir(parents=True)
-    cache_home.chmod(0o777)
-    use_compilation_cache()
-    assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
-
-
-def test_the_choice_of_the_user_stands(monkeypatch, cache_home):
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere")
-    use_compilation_cache()
-    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "elsewhere"
-    assert not cache_home.exists()
