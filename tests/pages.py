@@ -32,16 +32,14 @@ def run(page: Path) -> None:
             printed = caught.getvalue()
         else:
             assert _words(printed) == _words(content), f"{page.name} shows\n{content}but printed is\n{printed}"
-            for seen, shown in zip(_numbers(printed), _numbers(content), strict=True):
-                assert abs(seen - shown) <= max(0.15 * abs(shown), 0.11), f"{page.name}: {shown}, printed is {seen}"
+            for seen, shown in zip(_NUMBER.findall(printed), _NUMBER.findall(content), strict=True):
+                few = 0.11 if "." in shown else 2  # roundings and counts may differ a little between machines
+                allowed = max(0.15 * abs(float(shown)), few)
+                assert abs(float(seen) - float(shown)) <= allowed, f"{page.name} shows {shown}, printed is {seen}"
 
 
 def _words(text: str) -> list[str]:
     return _NUMBER.sub("#", text).split()
-
-
-def _numbers(text: str) -> list[float]:
-    return [float(number) for number in _NUMBER.findall(text)]
 
 
 @cache

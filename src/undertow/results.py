@@ -38,8 +38,8 @@ class Result:
     Examples:
         >>> import numpy as np, undertow as ut
         >>> result = ut.RobustCP("fixed", max_rank=3, window=4).update(np.ones((6, 5)))
-        >>> result.mean.shape, result.std.shape, result.rank, result.status.ok
-        ((6, 5), (6, 5), 1, True)
+        >>> result.mean.shape, result.std.shape, result.rank, result.status.codes
+        ((6, 5), (6, 5), 1, ('NO_NOISE',))
     """
 
     def __init__(

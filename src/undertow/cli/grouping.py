@@ -20,10 +20,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         A function with the flat signature that typer needs.
 
     Example:
-        >>> @dataclass(frozen=True)
+        >>> @dataclass(frozen=True)  # doctest: +SKIP
         ... class Output:
         ...     precision: Annotated[str, typer.Option(help="single or double.")] = "single"
-        >>> @app.command()
+        >>> @app.command()  # doctest: +SKIP
         ... @grouped
         ... def convert(source: str, output: Output) -> None: ...
     """
