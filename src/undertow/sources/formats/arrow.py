@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, StreamError
 from undertow.sources.errors import check_slice_shape, import_extra
+from undertow.sources.formats.arrays import TIME_NAMES
 from undertow.sources.formats.base import Raw, Source, count_in
 from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
 from undertow.sources.formats.table import open_table
-from undertow.sources.formats.variables import TIME_NAMES
 from undertow.sources.options import SourceOptions, first_bytes
 from undertow.sources.times import parse_time
 

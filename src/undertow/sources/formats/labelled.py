@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from undertow.sources.base import Label, StreamError
 from undertow.sources.errors import check_real, check_slice_shape, closed_on_error, import_extra
-from undertow.sources.formats import hdf5, zarr_codecs
+from undertow.sources.formats.arrays import TIME_NAMES, choose
 from undertow.sources.formats.base import CHUNK_BYTES, Indexed, block_length
-from undertow.sources.formats.variables import TIME_NAMES, choose
+from undertow.sources.formats.validation import check_zarr, hdf5_shapes
 from undertow.sources.options import SourceOptions
 from undertow.sources.times import plain_time
 
@@ -85,7 +85,7 @@ def open_labelled_file(path: Path, options: SourceOptions) -> LabelledArray:
         import_extra("scipy", "matlab", "A NetCDF 3 file")
         reopen = partial(xarray.open_dataset, path, engine="scipy", cache=False)
         return LabelledArray(reopen, path.name, "netcdf", options)
-    held = hdf5.dataset_shapes(path)
+    held = hdf5_shapes(path)
     import_extra("h5netcdf", "store", "An HDF5 or NetCDF file")
     if options.variable is None and not any("/" not in key and len(shape) > 1 for key, shape in held.items()):
         large = {key: shape for key, shape in held.items() if len(shape) > 1}
@@ -103,7 +103,7 @@ def open_zarr(path: Path, options: SourceOptions) -> LabelledArray:
     group, _, variable = (options.variable or "").rpartition("/")
 
     def reopen() -> Any:
-        zarr_codecs.check_folder(path)
+        check_zarr(path)
         return xarray.open_dataset(
             path, engine="zarr", chunks=None, cache=False, consolidated=False, group=group or None
         )

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
 from undertow.sources.errors import MAX_LOADED_BYTES, check_real, closed_on_error, import_extra
-from undertow.sources.formats.arrays import ArraySource
+from undertow.sources.formats.arrays import ArraySource, axis_number, choose, times_name, usable_times, without
 from undertow.sources.formats.base import CHUNK_BYTES, Indexed, Source, along, block_length
-from undertow.sources.formats.hdf5 import MAGIC, datasets
-from undertow.sources.formats.variables import axis_number, choose, times_name, usable_times, without
+from undertow.sources.formats.validation import HDF5_MAGIC, hdf5_datasets
 from undertow.sources.options import SourceOptions
 
 _NUMERIC = ("double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
@@ -24,7 +23,7 @@ def open_mat(path: Path, options: SourceOptions) -> Source:
     """A MATLAB file, axes in MATLAB's order; time is the last axis unless ``time_axis`` says otherwise."""
     with path.open("rb") as file:
         beginning = file.read(1024)
-    is_hdf5 = MAGIC in (beginning[:8], beginning[512:520]) or beginning.startswith(b"MATLAB 7.3")
+    is_hdf5 = HDF5_MAGIC in (beginning[:8], beginning[512:520]) or beginning.startswith(b"MATLAB 7.3")
     if is_hdf5:
         file = import_extra("h5py", "matlab", "A MATLAB 7.3 file").File(path, "r")
         with closed_on_error(file):
@@ -55,7 +54,7 @@ class HDF5Variable(Indexed):
     """One variable of a version 7.3 file; HDF5 has the axes in the opposite order."""
 
     def __init__(self, file: Any, name: str, options: SourceOptions) -> None:
-        held = datasets(file, name)
+        held = hdf5_datasets(file, name)
         arrays = {key: tuple(item.shape)[::-1] for key, item in held.items()}
         candidates = {key: shape for key, shape in arrays.items() if sum(size > 1 for size in shape) > 1}
         chosen = choose(name, candidates, options.variable, ", ".join(file))

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
 from undertow.sources.errors import check_length, check_real, check_slice_shape, import_extra
+from undertow.sources.formats.arrays import axis_number, without
 from undertow.sources.formats.base import Indexed, along
-from undertow.sources.formats.variables import axis_number, without
 from undertow.sources.options import SourceOptions
 
 _SECONDS = {"sec": 1.0, "msec": 1e-3, "usec": 1e-6}

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
 from undertow.sources.errors import check_real
+from undertow.sources.formats.arrays import axis_number, without
 from undertow.sources.formats.base import Indexed, block_length
-from undertow.sources.formats.variables import axis_number, without
 from undertow.sources.options import SourceOptions
 
 _LARGE = 2**30

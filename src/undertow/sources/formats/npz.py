@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, StreamError
 from undertow.sources.errors import MAX_LOADED_BYTES, check_length
-from undertow.sources.formats.arrays import ArraySource
+from undertow.sources.formats.arrays import ArraySource, axis_number, choose, times_name, usable_times, without
 from undertow.sources.formats.base import Raw, Source, count_in
 from undertow.sources.formats.npy import MappedArray, NpyHeader
-from undertow.sources.formats.variables import axis_number, choose, times_name, usable_times, without
 from undertow.sources.options import SourceOptions, first_bytes
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")

@@ -1,0 +1,119 @@
+"""Validation of HDF5 files and Zarr folders before they are read.
+
+No data from other files, no chunks larger than memory, no codec that unpickles: that would run code from the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from undertow.sources.base import StreamError
+from undertow.sources.errors import import_extra
+
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+MAX_CHUNK_BYTES = 2**30
+_MAX_DATASETS = 10_000
+_METADATA = ("zarr.json", ".zarray", ".zmetadata")
+_MAX_METADATA_BYTES = 64 * 2**20
+_MAX_CHUNK_ENTRIES = 2**28
+_SAFE = {
+    "adler32", "astype", "base64", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "default", "delta", "endian",
+    "fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits", "pcodec", "quantize",
+    "sharding_indexed", "shuffle", "transpose", "v2", "vlen-bytes", "vlen-utf8", "zfpy", "zlib", "zstd",
+}  # fmt: skip
+
+
+def hdf5_datasets(file: Any, name: str) -> dict[str, Any]:
+    """Every array of numbers in an open file by its full name; one sentence for a file that should not be read.
+
+    Soft links are skipped: what they lead to is found under its own name. No group is entered twice.
+    """
+    h5py = import_extra("h5py", "store", "An HDF5 file")
+    found: dict[str, Any] = {}
+    groups = [("", file)]
+    seen = {h5py.h5o.get_info(file.id).addr}
+    while groups:
+        prefix, group = groups.pop()
+        for key in group:
+            link, full = group.get(key, getlink=True), f"{prefix}{key}"
+            if isinstance(link, h5py.ExternalLink):
+                raise StreamError(f"{name} takes {full} from another file: copy the data into one file first")
+            if not isinstance(link, h5py.HardLink) or key.startswith("#"):
+                continue
+            item = group[key]
+            address = h5py.h5o.get_info(item.id).addr
+            if address in seen:
+                continue
+            seen.add(address)
+            if isinstance(item, h5py.Group):
+                groups.append((f"{full}/", item))
+            elif isinstance(item, h5py.Dataset) and item.shape is not None and item.dtype.kind in "biuf":
+                _check_dataset(item, name)
+                found[full] = item
+            if len(found) + len(groups) > _MAX_DATASETS:
+                raise StreamError(f"{name} holds more than {_MAX_DATASETS} arrays: copy one of them into its own file")
+    return found
+
+
+def _check_dataset(dataset: Any, name: str) -> None:
+    """Refuse what would read other files or allocate more than a real file needs."""
+    if dataset.external or dataset.is_virtual:
+        raise StreamError(f"{name} takes {dataset.name} from other files: copy the data into one file first")
+    chunks = dataset.chunks or ()
+    if math.prod(chunks) * dataset.dtype.itemsize > MAX_CHUNK_BYTES:
+        raise StreamError(f"{name} claims chunks of {chunks} in {dataset.name}: it may be damaged, write it again")
+
+
+def hdf5_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The arrays of a file with their shapes."""
+    with import_extra("h5py", "store", "An HDF5 file").File(path, "r") as file:
+        return {key: tuple(item.shape) for key, item in hdf5_datasets(file, path.name).items()}
+
+
+def check_zarr(path: Path) -> None:
+    """Refuse a folder that asks for a codec not known to be safe, or for chunks larger than any slice."""
+    for folder, _, names in os.walk(path):
+        for name in names:
+            if name in _METADATA:
+                _check_metadata(Path(folder) / name, path.name)
+
+
+def _check_metadata(path: Path, name: str) -> None:
+    if path.stat().st_size > _MAX_METADATA_BYTES:
+        raise StreamError(f"{name} has metadata above {_MAX_METADATA_BYTES} bytes: it may be damaged, write it again")
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise StreamError(f"{path.name} in {name} is not JSON: it may be damaged, write it again") from None
+    _check_content(content, name)
+
+
+def _check_content(content: Any, name: str) -> None:
+    for inner in content if isinstance(content, list) else ():
+        _check_content(inner, name)
+    for key, inner in content.items() if isinstance(content, dict) else ():
+        if key in ("codecs", "filters", "compressor", "compressors", "index_codecs", "serializer"):
+            _check_codecs(inner, name)
+        if key in ("chunks", "chunk_shape"):
+            _check_chunk(inner, name)
+        if key != "attributes":
+            _check_content(inner, name)
+
+
+def _check_codecs(codecs: Any, name: str) -> None:
+    for codec in codecs if isinstance(codecs, list) else [codecs]:
+        if codec is None:
+            continue
+        known = codec.get("id", codec.get("name")) if isinstance(codec, dict) else codec
+        if not isinstance(known, str) or known.removeprefix("numcodecs.") not in _SAFE:
+            raise StreamError(f"{name} uses the codec {known!r}, which is not known to be safe: write it with zstd")
+
+
+def _check_chunk(shape: Any, name: str) -> None:
+    sizes = [size for size in shape if isinstance(size, int)] if isinstance(shape, list) else []
+    if math.prod(sizes) > _MAX_CHUNK_ENTRIES or min(sizes, default=1) < 1:
+        raise StreamError(f"{name} claims chunks of {sizes} entries: it may be damaged, write it again")
