@@ -60,7 +60,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def generated_pages() -> Iterator[tuple[str, str]]:
     """Every page that is not a file in docs/: its address in the site, and its Markdown."""
     for page, source in FROM_REPOSITORY.items():
-        yield page, with_links_of_the_site(page, source, (ROOT / source).read_text())
+        yield page, with_room_between_blocks(with_links_of_the_site(page, source, (ROOT / source).read_text()))
     yield "reference/api.md", api_page()
     yield "reference/settings.md", settings_page()
     yield "reference/statuses.md", statuses_page()
@@ -84,6 +84,24 @@ def with_links_of_the_site(page: str, source: str, text: str) -> str:
         return f"{bang}[{words}]({os.path.relpath(address, posixpath.dirname(page) or '.')}{anchor or ''})"
 
     return re.sub(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)", led, text)
+
+
+def with_room_between_blocks(text: str) -> str:
+    """An empty line before tables, lists and indented code, which MkDocs needs and repository viewers do not."""
+    lines: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        before = lines[-1] if lines else ""
+        was, kind = (match and match.lastgroup for match in (_BLOCK.match(before), _BLOCK.match(line)))
+        goes_on = before.startswith(" ") and kind != "table"  # a list item's next line
+        if kind and kind != was and before.strip() and not fenced and not goes_on:
+            lines.append("")
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+_BLOCK = re.compile(r"(?P<table>\|)|(?P<list>(?:[-*]|\d+\.) )|(?P<code> {4})")
 
 
 def public_names() -> dict[str, list[str]]:
