@@ -25,8 +25,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run_command, inspect, report, export, demo, reproduce, scoreboard, bench):
+for command in (run_command, inspect, report, export, demo, reproduce, scoreboard):
     app.command()(command)
+app.add_typer(bench, name="bench")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""Progress of experiments as two bars: all runs, and the slices of the one under way."""
+"""Progress of an evaluation as two bars: all of it, and the slices of the case under way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class Bars:
-    """A reporter for `undertow.lab.accuracy` that draws; sentences are shown once, above the bars."""
+    """A reporter for `undertow.lab` that draws; sentences are shown once, above the bars."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -21,7 +21,7 @@ class Bars:
             TimeElapsedColumn(),
             console=console,
         )
-        self._runs: TaskID = self._progress.add_task("runs", total=None)
+        self._runs: TaskID = self._progress.add_task("all", total=None)
         self._slices: TaskID = self._progress.add_task("", total=None, visible=False)
         self._said: set[str] = set()
 
@@ -35,12 +35,12 @@ class Bars:
         self._progress.update(self._slices, visible=False)
         self._progress.stop()
 
-    def begin(self, cells: int) -> None:
-        """So many runs are ahead."""
-        self._progress.reset(self._runs, total=cells)
+    def begin(self, total: int) -> None:
+        """The number of evaluations ahead."""
+        self._progress.reset(self._runs, total=total)
 
-    def cell(self, label: str, slices: int) -> None:
-        """A run begins."""
+    def start(self, label: str, slices: int) -> None:
+        """One of them begins."""
         self._progress.reset(self._slices, total=slices, description=label, visible=True)
 
     def tick(self) -> None:
@@ -48,7 +48,7 @@ class Bars:
         self._progress.advance(self._slices)
 
     def done(self) -> None:
-        """One more run is done."""
+        """One more of them is done."""
         self._progress.advance(self._runs)
 
     def say(self, sentence: str) -> None:

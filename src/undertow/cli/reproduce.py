@@ -28,15 +28,15 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments: a picture in the paper's form, the numbers, and one page that collects them."""
     from undertow.cli.bars import Bars  # all here, so that other commands need not wait for it
-    from undertow.lab.figures.gallery import write_gallery
+    from undertow.lab.figures.make import make_figures
     from undertow.lab.figures.registry import chosen
-    from undertow.lab.figures.run import run
+    from undertow.lab.pages.gallery import write_gallery
 
     figures = chosen(list(names or []))
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
     with Bars(console) as bars:
-        made = run(figures, out, bars, quick=quick, seeds=seeds, folder=data, fresh=fresh)
+        made = make_figures(figures, out, bars, quick=quick, seeds=seeds, folder=data, fresh=fresh)
     if not made:
         raise ValueError("no figure could be made: see the sentences above")
     for figure in made:
@@ -46,7 +46,7 @@ def reproduce(
 
 def _table(figure: dict[str, Any]) -> Table:
     """Every method's error in every panel, by the curve that the panel shows."""
-    from undertow.lab.accuracy.judge import FIGURES
+    from undertow.lab.scores import SCORES
 
     panels = [
         panel
@@ -56,10 +56,10 @@ def _table(figure: dict[str, Any]) -> Table:
     table = Table(title=figure["title"], title_justify="left")
     table.add_column("method")
     for panel in panels:
-        table.add_column(f"{panel['title']}: {FIGURES[panel['shows']].title}", justify="right")
+        table.add_column(f"{panel['title']}: {SCORES[panel['shows']].title}", justify="right")
     methods = {name: method for panel in panels for name, method in panel["methods"].items()}
     for name, method in methods.items():
         values = [panel["methods"].get(name, {}).get("scores", {}).get(panel["shows"]) for panel in panels]
         shown = ["–" if value is None else f"{value:.3f}" for value in values]
-        table.add_row(method["label"], *shown, style="bold" if method["family"] == "ours" else None)
+        table.add_row(method["label"], *shown, style="bold" if method["family"] == "undertow" else None)
     return table

@@ -1,20 +1,6 @@
-"""Rivals of Undertow, each in one file with the same init/step shape; see the README in this folder."""
+"""Baselines: methods to compare with, each in one file with the same init/step shape; see the README in this folder."""
 
-from undertow.lab.baselines import brtf, grasta, naive, olstec, online_cp, online_sgd, sofia, tensorly_window
-from undertow.lab.baselines.registry import METHODS, Method, method
-from undertow.lab.baselines.result import BaselineResult
+from undertow.lab.baselines.baseline import Baseline, BaselineResult
+from undertow.lab.baselines.registry import METHODS
 
-__all__ = [
-    "METHODS",
-    "BaselineResult",
-    "Method",
-    "brtf",
-    "grasta",
-    "method",
-    "naive",
-    "olstec",
-    "online_cp",
-    "online_sgd",
-    "sofia",
-    "tensorly_window",
-]
+__all__ = ["METHODS", "Baseline", "BaselineResult"]

@@ -28,20 +28,22 @@ first β. Rank 0 is a status, not an exception.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import jax
 import numpy as np
 
+from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult, Mask
 from undertow.lab.baselines.brtf_updates import Posterior, iterate
-from undertow.lab.baselines.door import check_positive, check_shape, check_whole, finite, observe
-from undertow.lab.baselines.result import Array, BaselineResult, Mask
+from undertow.lab.baselines.validation import check_settings, finite, observe
+from undertow.lab.baselines.window import WindowState, empty, push
 
 
 @dataclass(frozen=True)
 class Config:
-    """Knobs of BRTF; the defaults are the published ones except rank (published: the largest mode) and window (ours).
+    """Settings of BRTF; the defaults are the published ones except rank (published: the largest mode) and
+    window, which the published code does not have.
 
     rank              largest rank, pruned from there
     iterations        at most
@@ -61,10 +63,7 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(rank=self.rank, iterations=self.iterations, window=self.window)
-        check_positive(tolerance=self.tolerance, outlier_variance=self.outlier_variance)
-        if self.stopping not in ("published", "repaired"):
-            raise ValueError(f'stopping must be "published" or "repaired", got {self.stopping!r}.')
+        check_settings(self, integer=("rank", "iterations", "window"), positive=("tolerance", "outlier_variance"))
 
 
 @dataclass(frozen=True)
@@ -89,25 +88,6 @@ class Fit:
     status: str
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class State:
-    """What the streaming form carries on.
-
-    values    the last slices, newest last, zeros where unobserved, (window, *shape)
-    observed  their masks, (window, *shape)
-    last      the last low-rank slice, shape
-    count     slices seen, ()
-    """
-
-    config: Config = field(metadata={"static": True})
-    shape: tuple[int, ...] = field(metadata={"static": True})
-    values: Array
-    observed: Mask
-    last: Array
-    count: Array
-
-
 def fit(config: Config, tensor: Any, mask: Any = None) -> Fit:
     """Factorise the stacked stream (T, *shape) in one go."""
     given = np.asarray(tensor)
@@ -117,28 +97,22 @@ def fit(config: Config, tensor: Any, mask: Any = None) -> Fit:
     return _fit(config, values, observed, np.ones(given.shape[0]))
 
 
-def init(config: Config, shape: tuple[int, ...]) -> State:
+def init(config: Config, shape: tuple[int, ...]) -> WindowState:
     """An empty window."""
-    sizes = check_shape(shape)
-    room = (config.window, *sizes)
-    return State(config, sizes, np.zeros(room), np.zeros(room, dtype=bool), np.zeros(sizes), np.zeros(()))
+    return empty(config, shape)
 
 
-def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineResult]:
+def step(state: WindowState, values: Any, mask: Any = None) -> tuple[WindowState, BaselineResult]:
     """Refit the window that ends with this slice."""
-    config = state.config
-    slice_values, slice_observed = observe(values, mask, state.shape)
-    window = np.concatenate([state.values[1:], slice_values[None]])
-    observed = np.concatenate([state.observed[1:], slice_observed[None]])
-    present = (np.arange(config.window) >= config.window - 1 - int(state.count)).astype(np.float64)
-    fitted = _fit(config, window, observed, present)
+    config, window = state.config, push(state, values, mask)
+    present = (np.arange(config.window) >= config.window - window.known).astype(np.float64)
+    fitted = _fit(config, window.values, window.observed, present)
     low_rank, outliers, status = fitted.low_rank[-1].copy(), fitted.outliers[-1].copy(), fitted.status
-    prediction = state.last.copy() if state.count > 0 else None
-    if not slice_observed.any():
+    if not window.observed[-1].any():
         # The temporal row of an unobserved slice is its prior mean, zero: the last slice is the better answer.
         low_rank, status = state.last.copy(), "no data"
-    new = State(config, state.shape, window, observed, low_rank.copy(), state.count + 1)
-    return new, BaselineResult(low_rank, prediction, outliers, np.abs(outliers), fitted.rank, status)
+    result = BaselineResult(low_rank, state.prediction, outliers, np.abs(outliers), fitted.rank, status)
+    return replace(window, last=low_rank.copy()), result
 
 
 def _fit(config: Config, values: Array, observed: Mask, present: Array) -> Fit:
@@ -191,3 +165,7 @@ def _start(tensor: Array, mask: Array, present: Array, rank: int, draw: np.rando
         factors.append(np.concatenate([leading, extra], axis=1))
     factors[-1] = factors[-1] * present[:, None]
     return tuple(factors)
+
+
+_CITATION = "Q. Zhao et al., IEEE Trans. Neural Netw. Learn. Syst. 27(4), 2016"
+BASELINES = (Baseline("brtf", "BRTF", init, step, Config, _CITATION, batch=True, robust=True, fit=fit),)

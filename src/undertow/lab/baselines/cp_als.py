@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from undertow.lab.baselines import cp
-from undertow.lab.baselines.result import Array
+from undertow.lab.baselines.baseline import Array
 
 
 def cp_als(tensor: Array, rank: int, iterations: int, tolerance: float, seed: int) -> tuple[Array, ...]:

@@ -32,8 +32,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from undertow.lab.baselines.door import check_not_negative, check_positive, check_shape, check_whole, finite, observe
-from undertow.lab.baselines.result import Array, BaselineResult
+from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult
+from undertow.lab.baselines.validation import check_settings, check_shape, finite, observe
 
 _SLOPE = 0.1  # of the sigmoid that turns the agreement of two gradients into a change of μ
 _LARGEST_STEP = np.pi / 3
@@ -41,7 +41,7 @@ _LARGEST_STEP = np.pi / 3
 
 @dataclass(frozen=True)
 class Config:
-    """Knobs of GRASTA; the defaults are the published ones.
+    """Settings of GRASTA; the defaults are the published ones.
 
     rank              R, dimension of the subspace
     constant_step     θ, or 0 for the multi-level rule
@@ -70,15 +70,12 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(
-            rank=self.rank,
-            min_iterations=self.min_iterations,
-            max_iterations=self.max_iterations,
-            max_level=self.max_level,
-            training_passes=self.training_passes,
+        check_settings(
+            self,
+            integer=("rank", "min_iterations", "max_iterations", "max_level", "training_passes"),
+            not_negative=("constant_step", "training_slices"),
+            positive=("growth", "tolerance", "min_mu", "max_mu"),
         )
-        check_not_negative(constant_step=self.constant_step, training_slices=self.training_slices)
-        check_positive(growth=self.growth, tolerance=self.tolerance, min_mu=self.min_mu, max_mu=self.max_mu)
 
 
 @jax.tree_util.register_dataclass
@@ -115,7 +112,7 @@ def init(config: Config, shape: tuple[int, ...]) -> State:
     sizes = check_shape(shape)
     entries = int(np.prod(sizes))
     if config.rank > entries:
-        raise ValueError(f"rank must be at most the {entries} entries of a slice, got {config.rank}.")
+        raise ValueError(f"rank must be at most the {entries} entries of a slice, got {config.rank}")
     basis = np.linalg.qr(np.random.default_rng(config.seed).standard_normal((entries, config.rank)))[0]
     zero = np.zeros(())
     room = np.zeros((config.training_slices, entries))
@@ -263,3 +260,20 @@ def _sparse_regression(
 
 def _safe(number: jax.Array) -> jax.Array:
     return jnp.where(number > 0, number, 1.0)
+
+
+_CITATION = "J. He, L. Balzano, A. Szlam, CVPR 2012"
+BASELINES = (
+    Baseline("grasta", "GRASTA", init, step, Config, _CITATION, needs_unit_scale=False, robust=True),
+    Baseline(
+        "grasta_trained",
+        "GRASTA (trained)",
+        init,
+        step,
+        Config,
+        _CITATION + ", video experiments",
+        needs_unit_scale=False,
+        robust=True,
+        defaults={"training_slices": 10, "constant_step": 0.01},
+    ),
+)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
 
-from undertow.lab.baselines.result import Array
+from undertow.lab.baselines.baseline import Array
 
 
 def forecast(level: Any, trend: Any, season: Any) -> Any:

@@ -19,13 +19,13 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from undertow.lab.baselines.door import check_shape, check_whole, observe
-from undertow.lab.baselines.result import Array, BaselineResult, Mask
+from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult, Mask
+from undertow.lab.baselines.validation import check_settings, check_shape, observe
 
 
 @dataclass(frozen=True)
 class Config:
-    """Knobs of the naive methods.
+    """Settings of the naive methods.
 
     kind        "last", "mean" or "median"
     forgetting  ρ of the mean, in [0, 1); 0 makes it the last value
@@ -37,11 +37,9 @@ class Config:
     window: int = 9
 
     def __post_init__(self) -> None:
-        if self.kind not in ("last", "mean", "median"):
-            raise ValueError(f'kind must be "last", "mean" or "median", got {self.kind!r}.')
+        check_settings(self, integer=("window",))
         if not 0 <= self.forgetting < 1:
-            raise ValueError(f"forgetting must lie in [0, 1), got {self.forgetting!r}.")
-        check_whole(window=self.window)
+            raise ValueError(f"forgetting must lie in [0, 1), got {self.forgetting!r}")
 
 
 @jax.tree_util.register_dataclass
@@ -104,3 +102,13 @@ def _moved(config: Config, old: Array, values: Array, observed: Mask, seen: Arra
 def _with_mean(estimate: Array, seen: Array) -> Array:
     """The estimate, its never-seen entries at the mean of the others."""
     return np.where(seen > 0, estimate, estimate.sum() / max(int((seen > 0).sum()), 1))
+
+
+BASELINES = tuple(
+    Baseline(name, label, init, step, Config, "", needs_unit_scale=False, defaults={"kind": kind})
+    for name, label, kind in (
+        ("last_value", "last value", "last"),
+        ("moving_mean", "moving mean", "mean"),
+        ("running_median", "running median", "median"),
+    )
+)

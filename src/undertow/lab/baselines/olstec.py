@@ -19,7 +19,7 @@ Deviations from the published code. Its truncated window holds two errors, both 
 shrunk along the last row of the first factor's loop instead of its own, and the residual of the slice that leaves is
 subtracted without R⁻¹. Slices of any order instead of matrices. A slice without a single observation is skipped.
 As published, the ridge of the temporal row has the same value as the forgetting factor (0.7): one variable serves both
-in that code; here it is a knob of its own. Not equivariant to the unit of the data.
+in that code; here it is a setting of its own. Not equivariant to the unit of the data.
 """
 
 from __future__ import annotations
@@ -33,23 +33,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from undertow.lab.baselines import cp
-from undertow.lab.baselines.door import (
-    check_not_negative,
-    check_positive,
-    check_shape,
-    check_share,
-    check_whole,
-    finite,
-    observe,
-)
-from undertow.lab.baselines.result import Array, BaselineResult
+from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult
+from undertow.lab.baselines.validation import check_settings, check_shape, finite, observe
 
 _START_PRECISION = 0.01  # the published start, R⁻¹ = 100 I
 
 
 @dataclass(frozen=True)
 class Config:
-    """Knobs of OLSTEC; the defaults are the published ones.
+    """Settings of OLSTEC; the defaults are the published ones.
 
     rank                     R, components of the slice
     forgetting               ρ, weight of a slice relative to the next one
@@ -67,12 +59,15 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(rank=self.rank)
-        check_share(forgetting=self.forgetting)
-        check_not_negative(regularisation=self.regularisation)
-        check_positive(temporal_regularisation=self.temporal_regularisation)
+        check_settings(
+            self,
+            integer=("rank",),
+            fraction=("forgetting",),
+            not_negative=("regularisation",),
+            positive=("temporal_regularisation",),
+        )
         if self.window is not None:
-            check_whole(window=self.window)
+            check_settings(self, integer=("window",))
 
 
 @jax.tree_util.register_dataclass
@@ -171,3 +166,10 @@ def _learn(
     row = cp.temporal_row(values, mask, factors, ridge)
     new_memory = (tuple(factors), tuple(information), tuple(targets), tuple(grams), tuple(projections), row)
     return new_memory, cp.compose(factors, row), cp.compose(old_factors, last_row)
+
+
+_CITATION = "H. Kasai, ICASSP 2016; Neurocomputing 347, 2019"
+BASELINES = (
+    Baseline("olstec", "OLSTEC", init, step, Config, _CITATION),
+    Baseline("olstec_truncated", "OLSTEC (truncated)", init, step, Config, _CITATION, defaults={"window": 10}),
+)

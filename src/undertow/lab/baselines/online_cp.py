@@ -27,14 +27,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from undertow.lab.baselines import cp
+from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult
 from undertow.lab.baselines.cp_als import cp_als
-from undertow.lab.baselines.door import check_positive, check_shape, check_whole, finite, observe_all
-from undertow.lab.baselines.result import Array, BaselineResult
+from undertow.lab.baselines.validation import check_settings, check_shape, finite, observe_all
 
 
 @dataclass(frozen=True)
 class Config:
-    """Knobs of Online-CP; the defaults are those of the published experiments.
+    """Settings of Online-CP; the defaults are those of the published experiments.
 
     rank            R, components
     initial_slices  slices gathered for the CP-ALS start
@@ -50,8 +50,7 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(rank=self.rank, initial_slices=self.initial_slices, iterations=self.iterations)
-        check_positive(tolerance=self.tolerance)
+        check_settings(self, integer=("rank", "initial_slices", "iterations"), positive=("tolerance",))
 
 
 @jax.tree_util.register_dataclass
@@ -158,3 +157,17 @@ def _learn(values: jax.Array, memory: tuple[Any, ...]) -> tuple[tuple[Any, ...],
     )
     low_rank = cp.compose(new_factors, row)
     return (new_factors, new_projections, new_grams, row), low_rank, cp.compose(factors, last_row)
+
+
+BASELINES = (
+    Baseline(
+        "online_cp",
+        "Online-CP",
+        init,
+        step,
+        Config,
+        "S. Zhou et al., KDD 2016",
+        missing=False,
+        needs_unit_scale=False,
+    ),
+)

@@ -25,13 +25,13 @@ import jax
 import numpy as np
 
 from undertow.lab.baselines import cp
-from undertow.lab.baselines.door import check_not_negative, check_positive, check_shape, check_whole, finite, observe
-from undertow.lab.baselines.result import Array, BaselineResult
+from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult
+from undertow.lab.baselines.validation import check_settings, check_shape, finite, observe
 
 
 @dataclass(frozen=True)
 class Config:
-    """Knobs of Online-SGD; the defaults are the published ones.
+    """Settings of Online-SGD; the defaults are the published ones.
 
     rank            R, components of the slice
     regularisation  λ, weight of ‖c‖² and of the factors
@@ -45,9 +45,7 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(rank=self.rank)
-        check_not_negative(regularisation=self.regularisation)
-        check_positive(step=self.step)
+        check_settings(self, integer=("rank",), not_negative=("regularisation",), positive=("step",))
 
 
 @jax.tree_util.register_dataclass
@@ -113,3 +111,7 @@ def _learn(
     )
     row = cp.temporal_row(values, mask, moved, regularisation)
     return moved, row, cp.compose(moved, row), cp.compose(factors, last_row)
+
+
+_CITATION = "M. Mardani, G. Mateos, G. B. Giannakis, IEEE Trans. Signal Process. 63(10), 2015"
+BASELINES = (Baseline("online_sgd", "Online-SGD", init, step, Config, _CITATION),)

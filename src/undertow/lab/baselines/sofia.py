@@ -31,18 +31,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from undertow.lab.baselines import cp, holt_winters
-from undertow.lab.baselines.door import (
-    check_not_negative,
-    check_positive,
-    check_shape,
-    check_share,
-    check_whole,
-    filled,
-    finite,
-    observe,
-)
-from undertow.lab.baselines.result import Array, BaselineResult, Mask
+from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult, Mask
 from undertow.lab.baselines.sofia_start import robust_start
+from undertow.lab.baselines.validation import check_settings, check_shape, finite, observe
 
 _CUT, _BIWEIGHT = 2.0, 2.52  # k and c_k of the published code
 _START_SCALE = 0.1
@@ -50,7 +41,7 @@ _START_SCALE = 0.1
 
 @dataclass(frozen=True)
 class Config:
-    """Knobs of SOFIA; the defaults are the published ones, except the period, which belongs to the data.
+    """Settings of SOFIA; the defaults are the published ones, except the period, which belongs to the data.
 
     rank          R, components
     period        m, slices of a season
@@ -78,12 +69,15 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(rank=self.rank, period=self.period, cycles=self.cycles, iterations=self.iterations)
-        check_not_negative(smoothness=self.smoothness, seasonality=self.seasonality)
-        check_positive(threshold=self.threshold, step=self.step, tolerance=self.tolerance)
-        check_share(scale_update=self.scale_update)
+        check_settings(
+            self,
+            integer=("rank", "period", "cycles", "iterations"),
+            not_negative=("smoothness", "seasonality"),
+            positive=("threshold", "step", "tolerance"),
+            fraction=("scale_update",),
+        )
         if self.cycles < 2:
-            raise ValueError(f"cycles must be at least 2 for the season to be seen again, got {self.cycles}.")
+            raise ValueError(f"cycles must be at least 2 for the season to be seen again, got {self.cycles}")
 
 
 @jax.tree_util.register_dataclass
@@ -163,7 +157,8 @@ def _gather(state: State, values: Array, observed: Mask, seen: int) -> tuple[Sta
         state.factors, state.rows, state.level, state.trend, state.season, state.smoothing, state.scale
     )  # fmt: skip
     zero = np.zeros(state.shape)
-    result = BaselineResult(filled(values, observed), None, zero, zero.copy(), None, "initialising")
+    filled = np.where(observed, values, values.sum() / max(int(observed.sum()), 1))  # gaps at the mean of the rest
+    result = BaselineResult(filled, None, zero, zero.copy(), None, "initialising")
     if seen + 1 == len(gathered):
         memory, result = _started(config, gathered, masks, state.scale)
         if not finite(memory, result.low_rank):
@@ -226,3 +221,6 @@ def _learn(values: jax.Array, mask: jax.Array, memory: tuple[Any, ...], settings
     )
     outliers = mask * residual - cleaned
     return new_memory, cp.compose(moved, row), prediction, outliers, mask * jnp.abs(ratio)
+
+
+BASELINES = (Baseline("sofia", "SOFIA", init, step, Config, "D. Lee, K. Shin, ICDE 2021", robust=True),)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from undertow.lab.baselines import cp
-from undertow.lab.baselines.result import Array, Mask
+from undertow.lab.baselines.baseline import Array, Mask
 
 _SHRINKAGE, _FLOOR = 0.85, 0.01
 _SWEEPS, _FIT_CHANGE = 300, 1e-3

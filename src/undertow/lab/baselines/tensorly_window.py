@@ -13,20 +13,20 @@ unit of the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Literal
 
-import jax
 import numpy as np
 
-from undertow.lab.baselines.door import check_positive, check_shape, check_whole, observe
-from undertow.lab.baselines.result import Array, BaselineResult, Mask
+from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult, Mask
+from undertow.lab.baselines.validation import check_settings
+from undertow.lab.baselines.window import WindowState, empty, push
 
 
 @dataclass(frozen=True)
 class Config:
-    """Knobs of the window and of TensorLy; apart from rank and window, TensorLy's defaults.
+    """Settings of the window and of TensorLy; apart from rank and window, TensorLy's defaults.
 
     kind             "robust_pca" or "masked_cp"
     rank             components of masked_cp
@@ -46,61 +46,32 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in ("robust_pca", "masked_cp"):
-            raise ValueError(f'kind must be "robust_pca" or "masked_cp", got {self.kind!r}.')
-        check_whole(rank=self.rank, window=self.window, iterations=self.iterations)
-        check_positive(low_rank_weight=self.low_rank_weight, sparse_weight=self.sparse_weight)
+        check_settings(self, integer=("rank", "window", "iterations"), positive=("low_rank_weight", "sparse_weight"))
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class State:
-    """What is carried on: the window.
-
-    values    the last slices, newest last, zeros where unobserved, (window, *shape)
-    observed  their masks, (window, *shape)
-    last      the last low-rank slice, shape
-    count     slices seen, ()
-    """
-
-    config: Config = field(metadata={"static": True})
-    shape: tuple[int, ...] = field(metadata={"static": True})
-    values: Array
-    observed: Mask
-    last: Array
-    count: Array
-
-
-def init(config: Config, shape: tuple[int, ...]) -> State:
+def init(config: Config, shape: tuple[int, ...]) -> WindowState:
     """An empty window; fails here, not in mid-stream, when the package is missing."""
     _tensorly()
-    sizes = check_shape(shape)
-    room = (config.window, *sizes)
-    return State(config, sizes, np.zeros(room), np.zeros(room, dtype=bool), np.zeros(sizes), np.zeros(()))
+    return empty(config, shape)
 
 
-def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineResult]:
+def step(state: WindowState, values: Any, mask: Any = None) -> tuple[WindowState, BaselineResult]:
     """Rerun on the window that ends with this slice."""
-    config = state.config
-    slice_values, slice_observed = observe(values, mask, state.shape)
-    window = np.concatenate([state.values[1:], slice_values[None]])
-    observed = np.concatenate([state.observed[1:], slice_observed[None]])
-    prediction = state.last.copy() if state.count > 0 else None
+    config, window = state.config, push(state, values, mask)
     outliers: Array | None = np.zeros(state.shape) if config.kind == "robust_pca" else None
     rank = None if config.kind == "robust_pca" else config.rank
     low_rank, status = state.last.copy(), "no data"
-    if slice_observed.any():
-        known = min(int(state.count) + 1, config.window)
+    if window.observed[-1].any():
         try:
-            low_rank, outliers = _rerun(config, window[-known:].copy(), observed[-known:])
+            low_rank, outliers = _rerun(config, window.values[-window.known :].copy(), window.observed[-window.known :])
         except np.linalg.LinAlgError:  # normal equations without a solution, as when the window is still short
             low_rank = np.full(state.shape, np.nan)
         status = "ok"
         if not np.isfinite(low_rank).all():
             low_rank, status = np.zeros(state.shape), "diverged"
-    score = np.where(slice_observed, np.abs(slice_values - low_rank), 0.0)
-    new = State(config, state.shape, window, observed, low_rank.copy(), state.count + 1)
-    return new, BaselineResult(low_rank, prediction, outliers, score, rank, status)
+    score = np.where(window.observed[-1], np.abs(window.values[-1] - low_rank), 0.0)
+    result = BaselineResult(low_rank, state.prediction, outliers, score, rank, status)
+    return replace(window, last=low_rank.copy()), result
 
 
 def _rerun(config: Config, values: Array, observed: Mask) -> tuple[Array, Array | None]:
@@ -141,3 +112,32 @@ def _tensorly() -> ModuleType:
         raise ImportError('This method needs the package tensorly: pip install "undertow[compare]"') from error
     module: ModuleType = tensorly
     return module
+
+
+_TENSORLY: dict[str, Any] = {
+    "citation": "J. Kossaifi et al., JMLR 20(26), 2019",
+    "batch": True,
+    "requires": "tensorly",
+}
+BASELINES = (
+    Baseline(
+        "tensorly_robust_pca",
+        "TensorLy robust PCA",
+        init,
+        step,
+        Config,
+        robust=True,
+        defaults={"kind": "robust_pca"},
+        **_TENSORLY,
+    ),
+    Baseline(
+        "tensorly_masked_cp",
+        "TensorLy masked CP",
+        init,
+        step,
+        Config,
+        needs_unit_scale=False,
+        defaults={"kind": "masked_cp"},
+        **_TENSORLY,
+    ),
+)

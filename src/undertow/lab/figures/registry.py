@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from undertow.lab.accuracy.case import Condition
-from undertow.lab.figures.plan import Panel, PaperFigure
+from undertow.lab.cases.case import Condition
+from undertow.lab.figures.figure import Panel, PaperFigure
+from undertow.lab.names import pick
 
-_OURS = ("undertow", "undertow_paper")
-_STREAMING = (*_OURS, "online_sgd", "olstec")
-_FULL_RIVALS = (*_OURS, "online_cp", "online_sgd", "olstec")
+_UNDERTOW = ("undertow", "undertow_paper")
+_STREAMING = (*_UNDERTOW, "online_sgd", "olstec")
+_COMPLETE = (*_UNDERTOW, "online_cp", "online_sgd", "olstec")
 _FULL, _SAMPLED = Condition(1.0, 0.02), Condition(0.15, 0.02)
 _SEVERE = Condition(0.1, 0.1)
 _RANK_SETTINGS = {"max_rank": 20, "window": 20, "forgetting": 0.8}
@@ -30,21 +31,22 @@ _ALL = (
         "synthetic-factorization",
         "Synthetic stream, factorized",
         "Relative error of the low rank against the truth, slice by slice; rank 5, every entry shown, 2 % corrupted.",
-        _DRAWS + "Undertow runs with nothing set; the rivals and the paper's model are told the true rank. Rivals get "
+        _DRAWS
+        + "Undertow runs with its defaults; the baselines and the paper's model are given the true rank. Baselines get "
         "their published settings and data of unit size; naive methods, which the paper leaves out, are shown.",
         "curves",
         (
-            Panel("authors' generator", "authors", _FULL, _FULL_RIVALS, "all_error", quick=_SYNTHETIC_QUICK),
-            Panel("drifting normal factors", "drifting", _FULL, _FULL_RIVALS, "all_error", quick=_SYNTHETIC_QUICK),
+            Panel("authors' generator", "authors", _FULL, _COMPLETE, "all_error", quick=_SYNTHETIC_QUICK),
+            Panel("drifting normal factors", "drifting", _FULL, _COMPLETE, "all_error", quick=_SYNTHETIC_QUICK),
         ),
         _SHORT,
     ),
     PaperFigure(
         "synthetic-completion",
         "Synthetic stream, completed from 15 %",
-        "Relative error of the low rank on the 85 % of entries that nobody saw; rank 5, 2 % corrupted.",
+        "Relative error of the low rank on the 85 % of entries that were hidden; rank 5, 2 % corrupted.",
         _DRAWS + "Every method gets the same 15 %: in the authors' script their own method was given all entries, the "
-        "rivals 15 %. The error is taken on hidden entries.",
+        "baselines 15 %. The error is taken on hidden entries.",
         "curves",
         (
             Panel("authors' generator", "authors", _SAMPLED, _STREAMING, "hidden_error", quick=_SYNTHETIC_QUICK),
@@ -60,12 +62,14 @@ _ALL = (
         "everybody. The error is that of the low rank on hidden entries.",
         "curves",
         (
-            Panel("authors' generator", "authors", _SAMPLED, (*_OURS, "brtf"), "hidden_error", quick=_SYNTHETIC_QUICK),
+            Panel(
+                "authors' generator", "authors", _SAMPLED, (*_UNDERTOW, "brtf"), "hidden_error", quick=_SYNTHETIC_QUICK
+            ),
             Panel(
                 "drifting normal factors",
                 "drifting",
                 _SAMPLED,
-                (*_OURS, "brtf"),
+                (*_UNDERTOW, "brtf"),
                 "hidden_error",
                 quick=_SYNTHETIC_QUICK,
             ),
@@ -76,8 +80,8 @@ _ALL = (
         "rank",
         "Rank over time",
         "Components in use after every slice, and what they are worth: 50×50, rank 10, 10 % corrupted, 10 % shown.",
-        "The paper's model has the paper's window 20 and forgetting 0.8 and room for 20 components; Undertow has "
-        "nothing set. The paper shows the rank alone; a rank says little without the error, so the error on "
+        "The paper's model has the paper's window 20 and forgetting 0.8 and at most 20 components; Undertow has "
+        "its defaults. The paper shows the rank alone; a rank says little without the error, so the error on "
         "hidden entries is shown below it.",
         "curves",
         tuple(
@@ -85,7 +89,7 @@ _ALL = (
                 title,
                 stream,
                 _SEVERE,
-                (*_OURS, "brtf"),
+                (*_UNDERTOW, "brtf"),
                 shows,
                 paper=_RANK_SETTINGS,
                 quick={"slices": 20, "burn_in": 15, "crop": 40},
@@ -101,7 +105,7 @@ _ALL = (
     PaperFigure(
         "airport-factorization",
         "Airport hall, factorized",
-        "Frames 10 and 50 of the video and the low rank that each method finds; rank 15 for the rivals.",
+        "Frames 10 and 50 of the video and the low rank that each method finds; rank 15 for the baselines.",
         "A complete recording has no hidden truth: repeating the frame would be without error. The number that means "
         "something is the error of the prediction of each frame before it is seen, and it is given for all; the "
         "picture is the paper's. Pixels are divided by the mean of the first frame for methods that need it.",
@@ -111,7 +115,7 @@ _ALL = (
                 "every pixel shown",
                 "airport",
                 Condition(1.0),
-                _FULL_RIVALS,
+                _COMPLETE,
                 "prediction_error",
                 paper=_MRI_SETTINGS,
                 size={"slices": 60, "burn_in": 9, "stride": 1},
@@ -149,7 +153,7 @@ _ALL = (
         "mri",
         "Heart MRI from 15 %",
         "PINCAT phantom, 128×128: two moments of the heart beat, of which every method saw the same 15 %.",
-        "The paper's model has the paper's rank 15, window 20 and forgetting 0.98, Undertow nothing set. Error on "
+        "The paper's model has the paper's rank 15, window 20 and forgetting 0.98, Undertow its defaults. Error on "
         "hidden pixels. Online-SGD here streams; the published one passes over the whole tensor.",
         "pictures",
         (
@@ -173,7 +177,8 @@ _ALL = (
         "Multi-slice heart MRI, 50 % missing",
         "Slices are volumes of 150×150×5; two cross sections at one moment of the second beat.",
         "The paper's data set (York) is not at hand: Sunnybrook cine, cropped to the same size, one beat played twice. "
-        "The paper shows its own method alone, because the published rivals take matrices only; ours take any order. "
+        "The paper shows its own method alone, because the published codes of the others take matrices "
+        "only; those here take any order. "
         "The paper's model has rank 30, window 5, forgetting 0.98.",
         "pictures",
         (
@@ -202,7 +207,7 @@ _ALL = (
         "right panel compares methods.",
         "curves",
         tuple(
-            Panel(title, "abilene", Condition(1.0), _FULL_RIVALS, shows, size=_ABILENE, quick=_ABILENE_QUICK)
+            Panel(title, "abilene", Condition(1.0), _COMPLETE, shows, size=_ABILENE, quick=_ABILENE_QUICK)
             for title, shows in (("‖X − L‖ / ‖X‖", "all_error"), ("test-then-train", "prediction_error"))
         ),
         "Quick run: 25 matrices instead of 300, one seed.",
@@ -211,7 +216,7 @@ _ALL = (
     PaperFigure(
         "abilene-completion",
         "Abilene traffic, completed from 50 %",
-        "Relative error of the low rank on the half of the entries that nobody saw; ten slices of burn-in.",
+        "Relative error of the low rank on the half of the entries that were hidden; ten slices of burn-in.",
         "The same mask for all, the error of L alone on hidden entries. The paper adds its sparse part, which is free "
         "on shown entries.",
         "curves",
@@ -236,9 +241,4 @@ FIGURES: Mapping[str, PaperFigure] = {figure.name: figure for figure in _ALL}
 
 def chosen(names: list[str]) -> list[PaperFigure]:
     """The figures named; "all" or nothing for all. An unknown name is answered with the known ones."""
-    if not names or names == ["all"]:
-        return list(FIGURES.values())
-    unknown = [name for name in names if name not in FIGURES]
-    if unknown:
-        raise ValueError(f"unknown figure {', '.join(unknown)}: choose all or some of {', '.join(FIGURES)}")
-    return [FIGURES[name] for name in dict.fromkeys(names)]
+    return pick("figure", None if names in ([], ["all"]) else names, FIGURES)

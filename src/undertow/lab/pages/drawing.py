@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from undertow.lab.accuracy.contenders import Contender
+from undertow.lab.methods import Method
 
+COLOURS = {"undertow": "#0f4c5c", "baseline": "#8fa3ad", "naive": "#c9a227"}
+"""Of a family of methods."""
 _FIXED = {
     "undertow": ("#0f4c5c", 2.6, "-"),
     "undertow_fast": ("#e39c37", 2.0, "-"),
@@ -47,15 +49,15 @@ def plain(axes: Any) -> None:
     axes.tick_params(labelsize=9)
 
 
-def line_style(contender: Contender) -> dict[str, Any]:
+def line_style(method: Method) -> dict[str, Any]:
     """Colour, width and dash of a method, the same in every picture."""
-    colour, width, dash = _FIXED.get(contender.name, ("#444444", 1.2, "-"))
+    colour, width, dash = _FIXED.get(method.name, ("#444444", 1.2, "-"))
     return {
         "color": colour,
         "linewidth": width,
         "linestyle": dash,
-        "label": contender.label,
-        "zorder": 4 if contender.family == "ours" else 2,
+        "label": method.label,
+        "zorder": 4 if method.family == "undertow" else 2,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +19,12 @@ def page(title: str, lead: str, body: str, script: str = "") -> str:
         f'<header><div class="inner"><h1>{escape(title)}</h1><p>{escape(lead)}</p></div></header>'
         f"<main>{body}</main><script>{code}</script></body></html>\n"
     )
+
+
+def bullets(title: str, sentences: Iterable[str]) -> str:
+    """A heading and a list of sentences; nothing where there are none."""
+    lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f"<h2>{escape(title)}</h2><section><ul>{lines}</ul></section>" if lines else ""
 
 
 def asset(name: str) -> str:

@@ -6,19 +6,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from undertow.lab.speed.case import Case
 from undertow.lab.speed.formula import sparse_bytes, sparse_flops, step_bytes, sweep_flops
-from undertow.lab.speed.sparse import SparseModel, scattered
+from undertow.lab.speed.model import SparseModel
+from undertow.lab.speed.slices import scattered
+from undertow.lab.speed.workload import Workload
 
-_BASE = Case("base", "one of the sizes grows", (128, 128), window=20, max_rank=8, observed=0.5)
-_SPARSE = Case(
+_BASE = Workload("base", "one of the sizes grows", (128, 128), window=20, max_rank=8, observed=0.5)
+_SPARSE = Workload(
     "sparse base",
     "observed entries grow",
     (4096, 1024),
     window=10,
     max_rank=8,
     source=scattered,
-    make=SparseModel.of,
+    make=SparseModel,
 )
 _GPU_FACTOR = 4  # a GPU is not busy with less
 
@@ -27,17 +28,18 @@ _GPU_FACTOR = 4  # a GPU is not busy with less
 class Axis:
     """One quantity that grows.
 
-    name   its key
-    title  what it is, with its symbol
-    at     the case at a size
-    sizes  where to measure; all but the last in a quick run
-    work   operations at a size, by the formula, up to a constant
-    bytes  memory at a size, by the formula, up to a constant
+    Attributes:
+        name: its key.
+        title: what it is, with its symbol.
+        at: the workload at a size.
+        sizes: where to measure; all but the last in a quick run.
+        work: operations at a size, by the formula, up to a constant.
+        bytes: memory at a size, by the formula, up to a constant.
     """
 
     name: str
     title: str
-    at: Callable[[float], Case]
+    at: Callable[[float], Workload]
     sizes: tuple[float, ...]
     work: Callable[[float], float]
     bytes: Callable[[float], float]
@@ -49,15 +51,15 @@ def axes(gpu: bool = False) -> list[Axis]:
     base = replace(_BASE, shape=(side, side))
     return [
         _axis("side", "side of a slice, I", lambda size: replace(base, shape=(int(size),) * 2), _around(side, 0.5, 4)),
-        _axis("max_rank", "room for components, R", lambda size: replace(base, max_rank=int(size)), (4, 8, 16, 32)),
+        _axis("max_rank", "capacity for components, R", lambda size: replace(base, max_rank=int(size)), (4, 8, 16, 32)),
         _axis("window", "window, W", lambda size: replace(base, window=int(size)), (10, 20, 40, 80)),
-        _axis("observed", "observed share", lambda size: replace(base, observed=size), (0.125, 0.25, 0.5, 1.0)),
+        _axis("observed", "observed fraction", lambda size: replace(base, observed=size), (0.125, 0.25, 0.5, 1.0)),
         _entries(16 if gpu else 1),
     ]
 
 
 def _entries(factor: int) -> Axis:
-    """The entries of a slice of which only these are kept; the numbers fill the room for them exactly, or nearly."""
+    """The entries of a slice of which only these are kept; the numbers fill their capacity exactly, or nearly."""
     base = replace(_SPARSE, shape=tuple(size * factor for size in _SPARSE.shape))
 
     def by(formula: Callable[[tuple[int, ...], int, int, int], float]) -> Callable[[float], float]:
@@ -73,9 +75,9 @@ def _entries(factor: int) -> Axis:
     )
 
 
-def _axis(name: str, title: str, at: Callable[[float], Case], sizes: tuple[float, ...]) -> Axis:
+def _axis(name: str, title: str, at: Callable[[float], Workload], sizes: tuple[float, ...]) -> Axis:
     def by(formula: Callable[[tuple[int, ...], int, int], float]) -> Callable[[float], float]:
-        return lambda size: formula((case := at(size)).shape, case.window, case.max_rank)
+        return lambda size: formula((grown := at(size)).shape, grown.window, grown.max_rank)
 
     return Axis(name, title, at, sizes, by(sweep_flops), by(step_bytes))
 

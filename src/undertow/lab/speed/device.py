@@ -36,8 +36,8 @@ def in_words(found: dict[str, Any]) -> str:
 
 
 def let_programs_go() -> None:
-    """Forget what was compiled. A process may map only so many pieces of memory, every program takes some, and a run
-    over all cases and sizes would need more: it died near its end."""
+    """Forget what was compiled. A process may map a limited number of pieces of memory, every program takes some, and
+    all workloads and sizes together would need more: the process died near its end."""
     jax.clear_caches()  # type: ignore[no-untyped-call]
     gc.collect()
 

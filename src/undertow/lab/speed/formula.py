@@ -10,7 +10,8 @@ sweep multiplies the window with
 
 and each column costs a multiplication and an addition per entry: 2 N (4 P + 3 R) operations. Not counted are what is
 smaller by the size of an axis (collecting the other axes, O(N P / I)), the solves O((Σ I + W) R³), everything entry by
-entry (outliers, noise, level) and births and deaths. So a step that does nothing but products would reach ratio 1.
+entry (outliers, noise, level) and adding and pruning components. So a step that does nothing but products would
+reach ratio 1.
 """
 
 from __future__ import annotations

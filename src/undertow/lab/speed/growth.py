@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from undertow.lab.accuracy.reporter import Reporter
+import numpy as np
+
+from undertow.lab.reporter import Reporter
 from undertow.lab.speed.axes import Axis
-from undertow.lab.speed.case import Case
 from undertow.lab.speed.device import let_programs_go
-from undertow.lab.speed.slope import last_slope, slope
-from undertow.lab.speed.timing import FEW, measure, sweep_seconds, warm_up
+from undertow.lab.speed.timing import FEW, sweep_seconds, time_slices, warm_up
+from undertow.lab.speed.workload import Workload
 
 _SLICES, _REPETITIONS = 3, 40
 _LIMIT = 3.0
@@ -28,11 +30,13 @@ def _along(axis: Axis, reporter: Reporter, known: dict[str, Point], quick: bool)
     sizes = axis.sizes[:-1] if quick else axis.sizes
     points = []
     for size in sizes:
-        case = axis.at(size)
-        key = repr((case.make, case.shape, case.window, case.max_rank, case.observed, dict(case.settings)))
+        workload = axis.at(size)
+        key = repr(
+            (workload.make, workload.shape, workload.window, workload.max_rank, workload.observed, workload.settings)
+        )
         if key not in known:  # the axes cross at the base
-            reporter.cell(f"growth with {axis.name} {size:g}", case.window + 1)
-            known[key] = point(case, reporter)
+            reporter.start(f"growth with {axis.name} {size:g}", workload.window + 1)
+            known[key] = point(workload, reporter)
             let_programs_go()
         points.append(known[key])
         reporter.done()
@@ -46,7 +50,7 @@ def _along(axis: Axis, reporter: Reporter, known: dict[str, Point], quick: bool)
         "seconds": seconds,
         "bytes": memory if len(memory) == len(sizes) else None,
         "time_slope": slope(sizes, seconds),
-        "time_slope_end": last_slope(sizes, seconds),
+        "time_slope_end": slope(sizes[-2:], seconds[-2:]),
         "time_slope_formula": slope(sizes, work),
         "work": work,
         "needed": needed,
@@ -56,14 +60,28 @@ def _along(axis: Axis, reporter: Reporter, known: dict[str, Point], quick: bool)
     return record
 
 
-def point(case: Case, reporter: Reporter) -> Point:
+def slope(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """The exponent b of a power law, value ≈ a · sizeᵇ, by least squares on logarithms.
+
+    Example:
+        >>> slope([1, 2, 4], [3, 12, 48])
+        2.0
+    """
+    if len(sizes) < 2:
+        raise ValueError(f"sizes must be two or more, got {len(sizes)}: a slope needs a line")
+    x, y = np.log(np.asarray(sizes, dtype=float)), np.log(np.asarray(values, dtype=float))
+    x = x - x.mean()
+    return float(x @ y / (x @ x))
+
+
+def point(workload: Workload, reporter: Reporter) -> Point:
     """Seconds of a sweep and bytes of a step. Few sweeps are enough to fill the window: cost does not depend on fit."""
-    first = case.window + 1  # the first slot of every turn looks for components to be born or to die
-    stream = case.source(case, first + _SLICES, None)
-    subject = case.make(case, stream).pinned(FEW)
+    first = workload.window + 1  # the first slot of every turn tries to add and to prune components
+    slices = workload.source(workload, first + _SLICES, None)
+    subject = workload.make(workload, slices).pinned(FEW)
     warm_up(subject, first, reporter.tick)
     seconds = sweep_seconds(subject, first, _SLICES, _REPETITIONS, _LIMIT)
     if seconds is None:  # sweeps cannot be set: the time of a step stands for them
-        step = measure(subject, stream, first, _SLICES, _REPETITIONS, _LIMIT)
+        step = time_slices(subject, slices, first, _SLICES, _REPETITIONS, _LIMIT)
         seconds = step.seconds / (step.iterations or 1)
     return seconds, subject.memory()

@@ -9,12 +9,12 @@ from typing import Any
 
 Record = dict[str, Any]
 
-FORMAT = 1
+FORMAT = 2
 """Lines of another format are left alone and not read."""
 
 
 def append(path: Path, record: Record) -> None:
-    """Add one line in one piece: two runs that end together do not mix, and a reader sees all of it or nothing."""
+    """Add one line atomically: two runs that end together do not mix, and a reader sees all of it or nothing."""
     line = json.dumps({"format": FORMAT, **record}, allow_nan=False, ensure_ascii=False) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.read_bytes()[-1:] not in (b"", b"\n"):  # a full disk cut the last line off

@@ -1,23 +1,24 @@
-"""Undertow as a subject: one model with its settings given, and the estimator with nothing set."""
+"""Undertow as a subject: one model with its settings given, the same on sparse slices, and the estimator by default."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from undertow.config import make_config
 from undertow.engine import functional
 from undertow.estimator import RobustCP
-from undertow.lab.speed.formula import sweep_flops
-from undertow.lab.speed.subject import Floats, Subject
+from undertow.inputs.scaling import Given, Scaling
+from undertow.lab.speed.formula import sparse_flops, sweep_flops
+from undertow.lab.speed.slices import Floats, Slices
+from undertow.lab.speed.subject import Subject
 from undertow.model.step import advance
 
 if TYPE_CHECKING:
-    from undertow.lab.speed.case import Case
-    from undertow.lab.speed.stream import Stream
+    from undertow.lab.speed.workload import Workload
 
 _NEVER = 1e-12  # a tolerance that nothing falls below in single precision
 
@@ -25,16 +26,11 @@ _NEVER = 1e-12  # a tolerance that nothing falls below in single precision
 class OneModel(Subject):
     """`functional.step` with settings given: values from and results to the host are part of the time."""
 
-    def __init__(self, case: Case, stream: Stream) -> None:
-        config = make_config("fixed", max_rank=case.max_rank, window=case.window, **case.settings)
-        self.values = stream.values
-        self.state = functional.init(config, case.shape)
+    def __init__(self, workload: Workload, slices: Slices) -> None:
+        config = make_config("fixed", max_rank=workload.max_rank, window=workload.window, **workload.settings)
+        self.values = slices.values
+        self.state = functional.init(config, workload.shape)
         self.last: Floats | None = None
-
-    @classmethod
-    def of(cls, case: Case, stream: Stream) -> Subject:
-        """As a case's `make` wants it."""
-        return cls(case, stream)
 
     def feed(self, t: int) -> int:
         """One step; the results have arrived when it returns."""
@@ -53,14 +49,17 @@ class OneModel(Subject):
 
     def memory(self) -> int | None:
         """Arguments, results and temporary arrays of the compiled step."""
-        state = self.state
-        values, mask = np.zeros(state.shape, state.config.dtype), np.ones(state.shape, dtype=bool)
-        with functional.scope(state.config):
-            planned = advance.lower(state.core, values, mask, state.config.settings()).compile().memory_analysis()
-        if planned is None:  # not every device tells
+        with functional.scope(self.state.config):
+            planned = self._lowered().compile().memory_analysis()
+        if planned is None:  # not every device knows
             return None
         parts = planned.argument_size_in_bytes + planned.output_size_in_bytes + planned.temp_size_in_bytes
         return int(parts - planned.alias_size_in_bytes)
+
+    def _lowered(self) -> Any:
+        state = self.state
+        values, mask = np.zeros(state.shape, state.config.dtype), np.ones(state.shape, dtype=bool)
+        return advance.lower(state.core, values, mask, state.config.settings())
 
     def pinned(self, sweeps: int) -> Self:
         """The same program: both settings are numbers, so nothing is compiled anew."""
@@ -70,31 +69,50 @@ class OneModel(Subject):
         return other
 
 
-class Automatic(Subject):
-    """`RobustCP` with nothing set: several models side by side, and the choice between them."""
+class SparseModel(OneModel):
+    """`functional.step` on sparse slices, of which only observed entries are kept."""
 
-    def __init__(self, case: Case, stream: Stream) -> None:
-        self.values = stream.values
-        self.model = RobustCP(**case.settings)
+    def __init__(self, workload: Workload, slices: Slices) -> None:
+        config = make_config(
+            "fixed", max_rank=workload.max_rank, window=workload.window, noise="shared", **workload.settings
+        )
+        self.values = slices.values
+        self.state = functional.init(config, workload.shape, max(one.values.size for one in slices.values))
         self.last: Floats | None = None
 
-    @classmethod
-    def of(cls, case: Case, stream: Stream) -> Subject:
-        """As a case's `make` wants it."""
-        return cls(case, stream)
+    def flops(self, iterations: int) -> float:
+        """Of the sums over entries."""
+        config, entries = self.state.config, self.values[0].values.size
+        return iterations * sparse_flops(self.state.shape, entries, config.window, config.max_rank)
+
+    def _lowered(self) -> Any:
+        state = self.state
+        given, scaling = Given(self.values[0], state.entries), Scaling.of(state.config, state.unit)
+        return advance.lower(
+            state.core, given.values(scaling), given.mask(), functional.working(state), None, given.entry_index()
+        )
+
+
+class Automatic(Subject):
+    """`RobustCP` with its defaults: several models side by side, and the choice between them."""
+
+    def __init__(self, workload: Workload, slices: Slices) -> None:
+        self.values = slices.values
+        self.model = RobustCP(**workload.settings)
+        self.last: Floats | None = None
 
     def feed(self, t: int) -> int:
-        """One update; the sweeps are those of the model that speaks."""
+        """One update; the sweeps are those of the selected model."""
         result = self.model.update(self.values[t])
         self.last = result.low_rank
         return int(result.iterations)
 
     def low_rank(self) -> Floats | None:
-        """Of the model that speaks."""
+        """Of the selected model."""
         return self.last
 
     def snapshot(self) -> Self:
-        """With a copy of the estimator, which goes on by itself."""
+        """With a copy of the estimator, which goes on independently."""
         other = super().snapshot()
         other.model = copy.copy(self.model)
         return other

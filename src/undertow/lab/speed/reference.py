@@ -20,13 +20,14 @@ _LEAST_SECONDS = 0.02  # of one timing: shorter ones measure the clock and the c
 class Product:
     """The fastest that a plain product was seen to run.
 
-    flops_per_second  with its operands in the cache or not, as the size has it
+    Attributes:
+        flops_per_second: with its operands in the cache or not, as the size has it.
     """
 
     flops_per_second: float
 
     def seconds(self, flops: float) -> float:
-        """Time of so many operations at this speed."""
+        """Time of this many operations at this speed."""
         return flops / self.flops_per_second
 
 

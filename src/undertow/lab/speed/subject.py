@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.floating[Any]]
+from undertow.lab.speed.slices import Floats
 
 
 class Subject:
@@ -34,7 +31,7 @@ class Subject:
         return None
 
     def flops(self, iterations: int) -> float | None:
-        """Floating-point operations of the matrix products in a feed of so many sweeps."""
+        """Floating-point operations of the matrix products in a feed of this many sweeps."""
         return None
 
     def memory(self) -> int | None:
@@ -42,7 +39,7 @@ class Subject:
         return None
 
     def pinned(self, sweeps: int) -> Self:
-        """A snapshot that takes so many sweeps at every feed, whether they are needed or not, if that can be set."""
+        """A snapshot that takes this many sweeps at every feed, whether they are needed or not, if that can be set."""
         return self.snapshot()
 
     def snapshot(self) -> Self:

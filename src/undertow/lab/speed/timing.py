@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from undertow.lab.speed.stream import Stream
-from undertow.lab.speed.subject import Floats, Subject
+from undertow.lab.speed.slices import Floats, Slices
+from undertow.lab.speed.subject import Subject
 
 FEW, MANY = 3, 9
 """Sweeps of the two kinds of steps whose difference is the time of a sweep."""
@@ -19,11 +19,12 @@ FEW, MANY = 3, 9
 class Timing:
     """What was measured.
 
-    seconds      of one feed: mean over slices of the minimum over repetitions
-    iterations   sweeps of one feed, mean over slices; None for methods without
-    error        median over slices of the relative error; None if the method told nothing or failed
-    slices       timed
-    repetitions  of each
+    Attributes:
+        seconds: of one feed: mean over slices of the minimum over repetitions.
+        iterations: sweeps of one feed, mean over slices; None for methods without.
+        error: median over slices of the relative error; None if the method has no low rank or failed.
+        slices: timed.
+        repetitions: of each.
     """
 
     seconds: float
@@ -40,13 +41,13 @@ def warm_up(subject: Subject, slices: int, tick: Callable[[], None] = lambda: No
         tick()
 
 
-def measure(
-    subject: Subject, stream: Stream, first: int, slices: int, repetitions: int, limit: float = math.inf
+def time_slices(
+    subject: Subject, data: Slices, first: int, slices: int, repetitions: int, limit: float = math.inf
 ) -> Timing:
     """Time slices `first`, `first` + 1, …; the subject is left as it was."""
     feeds, passes = timed(subject, first, slices, repetitions, limit)
     sweeps = [feed.iterations for feed in feeds if feed.iterations is not None]
-    errors = [stream.error(feed.low_rank, t) for t, feed in enumerate(feeds, first) if feed.low_rank is not None]
+    errors = [data.error(feed.low_rank, t) for t, feed in enumerate(feeds, first) if feed.low_rank is not None]
     error = median(errors) if errors else math.nan
     return Timing(
         fmean(feed.seconds for feed in feeds),
@@ -59,7 +60,7 @@ def measure(
 
 @dataclass
 class Feed:
-    """One slice: the least seconds over repetitions, the sweeps, and what was told."""
+    """One slice: the least seconds over repetitions, the sweeps, and the low rank."""
 
     seconds: float
     iterations: int | None
@@ -77,16 +78,16 @@ def timed(subject: Subject, first: int, slices: int, repetitions: int, limit: fl
     passes = 0
     while passes < repetitions and (passes == 0 or time.perf_counter() - begin < limit):
         runner = subject.snapshot()
-        for place in range(slices):
+        for position in range(slices):
             start = time.perf_counter()
-            if start - begin > limit and place > 0:
+            if start - begin > limit and position > 0:
                 break
-            iterations = runner.feed(first + place)
+            iterations = runner.feed(first + position)
             seconds = time.perf_counter() - start
             if passes == 0:
                 feeds.append(Feed(seconds, iterations, runner.low_rank()))
             else:
-                feeds[place].seconds = min(feeds[place].seconds, seconds)
+                feeds[position].seconds = min(feeds[position].seconds, seconds)
         slices = len(feeds)
         passes += 1
     return feeds, passes
@@ -95,8 +96,8 @@ def timed(subject: Subject, first: int, slices: int, repetitions: int, limit: fl
 def sweep_seconds(subject: Subject, first: int, slices: int, repetitions: int, limit: float) -> float | None:
     """Steps of many sweeps less steps of few, over the difference: what happens once in a step drops out.
 
-    The median over slices, so that one in which components were born or died does not count. None where sweeps cannot
-    be set, or cost less than the clock can tell.
+    The median over slices, so that one in which components were added or pruned does not count. None where sweeps
+    cannot be set, or cost less than the clock can tell.
     """
     few, many = (timed(subject.pinned(count), first, slices, repetitions, limit)[0] for count in (FEW, MANY))
     gains = [

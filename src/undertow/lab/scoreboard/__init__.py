@@ -1,0 +1,1 @@
+"""The scoreboard: every method on every case, with published settings and tuned."""

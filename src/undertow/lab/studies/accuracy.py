@@ -1,0 +1,121 @@
+"""Accuracy on generated streams: Undertow by default and with settings tuned per row, its other presets, naive methods.
+
+Mean over seeds of the median over slices 20.. of ‖L − L_true‖ / ‖L_true‖; F1 of outliers at probability > ½.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.lab.cases import DATASETS, Case, Condition
+from undertow.lab.evaluate import evaluate
+from undertow.lab.methods import ALL_METHODS, NAIVE
+from undertow.lab.reporter import Reporter
+from undertow.lab.store import ResultStore
+from undertow.lab.studies.table import StudyTable, mean
+
+PRESETS = ("default", "fixed", "fast", "paper")
+Numbers = dict[str, dict[str, list[dict[str, float | None]]]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case, settings for the presets that choose nothing, and the error that "fixed" is to reach with them."""
+
+    name: str
+    dataset: str
+    condition: Condition
+    settings: dict[str, float]
+    at_most: float
+
+
+_FULL, _SPARSE, _SEVERE = Condition(1.0, 0.02), Condition(0.15, 0.02), Condition(0.1, 0.1)
+ROWS = (
+    Row("40×40 r5, full", "drifting", _FULL, {"max_rank": 12, "window": 10, "forgetting": 0.9}, 0.035),
+    Row("40×40 r5, 15 % observed", "drifting", _SPARSE, {"max_rank": 5, "window": 10, "forgetting": 0.8}, 0.092),
+    Row(
+        "50×50 r10, 10 % outliers, 10 % observed",
+        "drifting_rank10",
+        _SEVERE,
+        {"max_rank": 16, "window": 20, "forgetting": 0.95},
+        0.22,
+    ),
+    Row(
+        "20×20×10 r4, 5 % outliers, 30 % observed",
+        "drifting_3way",
+        Condition(0.3, 0.05),
+        {"max_rank": 8, "window": 10, "forgetting": 0.9},
+        0.035,
+    ),
+    Row("authors' 40×40 r5, full", "authors", _FULL, {"max_rank": 10, "window": 10, "forgetting": 0.9}, 0.0021),
+    Row(
+        "authors' 40×40 r5, 15 % observed",
+        "authors",
+        _SPARSE,
+        {"max_rank": 10, "window": 20, "forgetting": 0.95},
+        0.0042,
+    ),
+    Row(
+        "authors' 50×50 r10, 10 % outliers, 10 % observed",
+        "authors_rank10",
+        _SEVERE,
+        {"max_rank": 16, "window": 20, "forgetting": 0.95},
+        0.0050,
+    ),
+)
+
+
+def accuracy(seeds: Sequence[int], store: ResultStore, reporter: Reporter) -> tuple[StudyTable, Numbers]:
+    """Every preset and naive method on every row and seed."""
+    reporter.begin(len(ROWS) * len(seeds) * (len(PRESETS) + len(NAIVE)))
+    headings = ("stream", "default", "F1", "rank", "within ±1.96 std", "fixed", "at most", "fast", "paper", *NAIVE)
+    table = StudyTable(f"Median relative error of L, mean over {len(seeds)} seeds", headings)
+    numbers: Numbers = {}
+    for row in ROWS:
+        found: dict[str, list[dict[str, float | None]]] = {name: [] for name in (*PRESETS, *NAIVE)}
+        for seed in seeds:
+            case = DATASETS[row.dataset].case(row.condition, seed)
+            for name in found:
+                found[name].append(measure(row, case, name, store, reporter))
+        numbers[row.name] = found
+        error = {name: [one["error"] for one in results] for name, results in found.items()}
+        default = found["default"]
+        table.rows.append(
+            (
+                row.name,
+                mean(error["default"]),
+                mean([one["f1"] for one in default], ".3f"),
+                mean([one["rank"] for one in default], ".1f"),
+                mean([one["within"] for one in default], ".1%"),
+                mean(error["fixed"]),
+                f"{row.at_most:g}",
+                mean(error["fast"]),
+                mean(error["paper"], ".3f"),
+                *(mean(error[name], ".3f") for name in NAIVE),
+            )
+        )
+    return table, numbers
+
+
+def measure(row: Row, case: Case, name: str, store: ResultStore, reporter: Reporter) -> dict[str, float | None]:
+    """Error, F1, rank and calibration of one preset of Undertow, or of a naive method, on one case."""
+    method, settings = ALL_METHODS["undertow" if name in PRESETS else name], _settings(row, name)
+    found = evaluate(case, method, settings, store, reporter)
+    if found["status"] != "ok":
+        raise RuntimeError(f"{row.name}: {found['reason']}")
+    known = found["scores"]
+    error = float(np.median(found["curves"]["all_error"][found["burn_in"] :]))
+    return {"error": error, "f1": known["outlier_f1"], "rank": known["rank"], "within": known["coverage"]}
+
+
+def _settings(row: Row, name: str) -> dict[str, Any]:
+    if name not in PRESETS:
+        return {}
+    given = {} if name == "default" else dict(row.settings)
+    if name == "fast":
+        del given["window"]  # its own is part of it
+    return {"preset": name, **given}
