@@ -51,8 +51,8 @@ release: $(STAMP) ## build wheel and sdist, and use both in fresh environments w
 	.ci/check-release $(VENV)/bin/python dist/*
 
 bench: $(STAMP) ## speed beside the plain matrix product and the baselines, then accuracy on the benchmark streams
-	$(VENV)/bin/undertow bench
-	$(RUN) benchmarks
+	$(VENV)/bin/undertow bench speed
+	$(VENV)/bin/undertow bench accuracy
 
 soak: $(STAMP) ## the long tests
 	$(TEST_ENV) $(RUN) pytest -m soak

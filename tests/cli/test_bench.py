@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from lab.speed.conftest import tiny
 
 from undertow.cli import main
 from undertow.cli.environment import one_thread_for_numpy
@@ -21,39 +22,76 @@ def call(*arguments):
     return done.value.code
 
 
-def test_list_names_every_case(capsys):
-    assert call("bench", "--list") == 0
+def commands():
+    from typer.main import get_command
+
+    from undertow.cli.app import app
+
+    return get_command(app).commands["bench"].commands
+
+
+def test_help_names_every_study(capsys):
+    assert call("bench", "--help") == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in registry.CASES)
-    assert call("bench", "--list", "--json") == 0
-    assert list(json.loads(capsys.readouterr().out)) == list(registry.CASES)
+    assert set(commands()) == {
+        "speed", "accuracy", "recorded", "changes", "faults", "fidelity", "fleet", "video", "run",
+    }  # fmt: skip
+    assert all(name in shown for name in commands())
 
 
-def test_an_unknown_case_is_one_sentence(tmp_path, capsys):
-    assert call("bench", "--case", "vidoe", "--out", tmp_path / "out") == 2
-    assert capsys.readouterr().err.startswith("undertow: unknown case vidoe: choose from small")
-    assert not (tmp_path / "out").exists()
+def test_list_names_every_workload(capsys):
+    assert call("bench", "speed", "--list") == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in registry.WORKLOADS)
+    assert call("bench", "speed", "--list", "--json") == 0
+    assert list(json.loads(capsys.readouterr().out)) == list(registry.WORKLOADS)
+
+
+def test_unknown_names_are_one_sentence(tmp_path, capsys):
+    out = tmp_path / "out"
+    for arguments, sentence in (
+        (("speed", "--workload", "vidoe", "--out", out), "unknown workload vidoe: choose from small"),
+        (("recorded", "--rows", "abilena", "--out", out), "unknown row abilena: choose from Abilene, 50 % hidden"),
+        (("fidelity", "--methods", "olstek", "--out", out), "unknown method olstek: choose from online_cp"),
+        (("video", "--shape", "144"), "shape must be two numbers with an x between them, got '144': use 144x176"),
+    ):
+        assert call("bench", *arguments) == 2
+        assert capsys.readouterr().err.startswith(f"undertow: {sentence}")
+    assert not out.exists()
 
 
 def test_a_recording_that_is_not_there_is_one_sentence(tmp_path, capsys):
-    assert call("bench", "--case", "airport", "--data", tmp_path, "--out", tmp_path / "out") == 2
+    options = ("--data", tmp_path, "--out", tmp_path / "out")
+    assert call("bench", "speed", "--workload", "airport", *options) == 2
     answer = capsys.readouterr()
     assert "airport_hall.mat is expected at" in answer.out
     assert answer.err == "undertow: nothing could be timed: see the sentences above\n"
+    assert call("bench", "recorded", "--rows", "PINCAT", "--seeds", 1, *options) == 0
+    assert capsys.readouterr().out.count("pincat.mat is expected at") == 1
 
 
+@pytest.mark.slow
 def test_runs_add_up_in_the_history(tmp_path, capsys, monkeypatch):
-    from bench.conftest import tiny
-
-    case = tiny(registry.CASES["small"], rivals=("last_value", "olstec"))
-    monkeypatch.setattr(registry, "CASES", {"small": case})
+    small = tiny(registry.WORKLOADS["small"], baselines=("last_value", "olstec"))
+    monkeypatch.setattr(registry, "WORKLOADS", {"small": small})
     out = tmp_path / "out"
-    assert call("bench", "--quick", "--out", out) == 0
+    assert call("bench", "speed", "--quick", "--out", out) == 0
     assert "× plain product" in capsys.readouterr().out
-    assert call("bench", "--quick", "--out", out, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["cases"][0]["name"] == "small"
+    assert call("bench", "speed", "--quick", "--out", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["workloads"][0]["name"] == "small"
     assert len((out / "history.jsonl").read_text().splitlines()) == 2
-    assert "2 runs on this device" in (out / "bench.html").read_text()
+    assert "2 runs on this device" in (out / "speed.html").read_text()
+
+
+def test_a_study_shows_a_table_and_writes_its_numbers(tmp_path, capsys, monkeypatch):
+    from undertow.lab.studies import fidelity
+
+    monkeypatch.setattr(fidelity, "ROWS", fidelity.ROWS[:1])
+    code = call("bench", "fidelity", "--methods", "olstec", "--seeds", 1, "--out", tmp_path)
+    shown = capsys.readouterr().out
+    (record,) = json.loads((tmp_path / "fidelity.json").read_text())
+    assert f"{record['here']:.3f}" in shown
+    assert code == (0 if abs(record["ratio"] - 1) <= fidelity.LIMIT else 1)
 
 
 def test_numpy_that_is_loaded_is_left_alone(monkeypatch):
@@ -64,11 +102,8 @@ def test_numpy_that_is_loaded_is_left_alone(monkeypatch):
 
 
 def test_the_page_on_speed_names_options_that_exist():
-    from typer.main import get_command
-
-    from undertow.cli.app import app
-
-    page = (Path(__file__).parents[2] / "docs" / "developers" / "speed.md").read_text()
-    known = {spelling for parameter in get_command(app).commands["bench"].params for spelling in parameter.opts}
+    page = (Path(__file__).parents[2] / "docs" / "speed.md").read_text()
+    known = {spelling for command in commands().values() for parameter in command.params for spelling in parameter.opts}
     assert set(re.findall(r"--[a-z][a-z-]*", page)) <= known
-    assert set(re.findall(r"--case ([a-z-]+)", page)) <= set(registry.CASES)
+    assert set(re.findall(r"bench ([a-z]+)", page)) <= set(commands())
+    assert set(re.findall(r"--workload ([a-z-]+)", page)) <= set(registry.WORKLOADS)

@@ -7,7 +7,7 @@ put back. Each gets exactly what `advance` would have given it. One small transf
 that the host sees. Batches have a few fixed sizes, so that little is compiled; places that are left over in one are
 computed in vain.
 
-`python -m benchmarks.fleet` measures it.
+`undertow bench fleet` measures it.
 """
 
 from __future__ import annotations

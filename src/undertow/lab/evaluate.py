@@ -41,7 +41,7 @@ def evaluate(
         the low rank of the wanted "frames".
     """
     key = {**case.identity, "method": method.name, "settings": settings, "frames": list(frames)}
-    key |= provenance(method.module)
+    key["code"] = provenance(method.module)
     found = store.get(key)
     if found is None:
         try:

@@ -24,6 +24,8 @@ _EVALUATION = ("undertow.lab.evaluate", "undertow.lab.cases.registry")
 def sources(modules: Iterable[str], package: Path = PACKAGE, within: str = "undertow", without: str = "") -> list[Path]:
     """The files of these modules and of all that they import, directly or not.
 
+    Packages on the way to a module count, but are not followed: their `__init__` holds re-exports and nothing else.
+
     Args:
         modules: where to begin, "undertow.estimator".
         package: folder of the package.
@@ -31,14 +33,20 @@ def sources(modules: Iterable[str], package: Path = PACKAGE, within: str = "unde
         without: modules of this package are not.
     """
     found: dict[str, Path] = {}
+    followed: set[str] = set()
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
         outside = not _inside(name, within) or (without and _inside(name, without))
-        path = None if name in found or outside else _file(name, package)
-        if path is not None:
-            found[name] = path
-            waiting += _imports(ast.parse(path.read_bytes()))
+        path = None if outside or name in followed else _file(name, package)
+        if path is None:
+            continue
+        followed.add(name)
+        parts = name.split(".")
+        for count in range(1, len(parts) + 1):
+            one = ".".join(parts[:count])
+            found[one] = _file(one, package) or path
+        waiting += _imports(ast.parse(path.read_bytes()), package)
     return [found[name] for name in sorted(found)]
 
 
@@ -60,8 +68,8 @@ def provenance(method_module: str) -> dict[str, str]:
     shared = sources(_EVALUATION, within="undertow.lab", without="undertow.lab.baselines")
     return {
         "version": undertow.__version__,
-        "method": digest(sources([method_module])),
-        "evaluation": digest(shared),
+        "method_code": digest(sources([method_module])),
+        "evaluation_code": digest(shared),
     }
 
 
@@ -76,17 +84,15 @@ def _file(module: str, package: Path) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def _imports(tree: ast.AST) -> Iterator[str]:
-    """Absolute names of what is imported, packages on the way included; what only type checkers see is left out."""
+def _imports(tree: ast.AST, package: Path) -> Iterator[str]:
+    """Modules that are imported, by their absolute names; what only type checkers see is left out."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             continue
-        names: list[str] = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            parts = name.split(".")
-            yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
-        yield from _imports(node)
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and _inside(node.module, "undertow"):
+            for alias in node.names:  # a module of that name, or something inside the module
+                name = f"{node.module}.{alias.name}"
+                yield name if _file(name, package) else node.module
+        yield from _imports(node, package)

@@ -1,4 +1,4 @@
-"""One draw of the benchmark streams: the rivals stay near what their published codes gave (benchmarks/fidelity.py)."""
+"""One draw of each: the baselines stay near what their published codes gave (`undertow bench fidelity`)."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from undertow.lab.baselines import naive
-from undertow.lab.baselines.result import BaselineResult
+from undertow.lab.baselines.baseline import BaselineResult
 
 
 def run(config: naive.Config, values: np.ndarray) -> list[BaselineResult]:

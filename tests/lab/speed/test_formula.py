@@ -7,8 +7,8 @@ from lab.speed.conftest import tiny
 from undertow.config import make_config
 from undertow.engine import functional
 from undertow.lab.speed.formula import step_bytes, sweep_flops
-from undertow.lab.speed.registry import CASES
-from undertow.lab.speed.slope import last_slope, slope
+from undertow.lab.speed.growth import slope
+from undertow.lab.speed.registry import WORKLOADS
 from undertow.model.step import advance
 
 
@@ -60,7 +60,6 @@ def test_slopes_of_known_powers_are_exact():
     for power in (-1, 0, 0.5, 2):
         values = [3 * size**power for size in sizes]
         assert slope(sizes, values) == pytest.approx(power, abs=1e-12)
-        assert last_slope(sizes, values) == pytest.approx(power, abs=1e-12)
     with pytest.raises(ValueError, match="two or more, got 1"):
         slope([1], [1])
 
@@ -72,15 +71,15 @@ def test_formulas_grow_as_they_say():
     assert 1.9 < slope([500, 1000], [step_bytes((side, side), 20, 3) for side in (500, 1000)]) < 2.1
 
 
-def test_a_step_tells_its_memory():
-    case = tiny(CASES["small"])
-    subject = case.make(case, case.source(case, 3, None))
-    assert subject.memory() > 4 * case.window * np.prod(case.shape)
+def test_a_step_knows_its_memory():
+    workload = tiny(WORKLOADS["small"])
+    subject = workload.make(workload, workload.source(workload, 3, None))
+    assert subject.memory() > 4 * workload.window * np.prod(workload.shape)
 
 
-def test_pinned_steps_take_so_many_sweeps_and_leave_the_model_alone():
-    case = tiny(CASES["small"])
-    subject = case.make(case, case.source(case, 4, None))
+def test_pinned_steps_take_that_many_sweeps_and_leave_the_model_alone():
+    workload = tiny(WORKLOADS["small"])
+    subject = workload.make(workload, workload.source(workload, 4, None))
     for t in range(3):
         subject.feed(t)
     before = subject.state

@@ -19,7 +19,7 @@ def test_a_line_that_was_cut_off_costs_only_itself(tmp_path):
     path = tmp_path / "history.jsonl"
     append(path, {"number": 0})
     with path.open("a") as file:
-        file.write('{"format": 1, "numb')
+        file.write('{"format": 2, "numb')
     append(path, {"number": 1})
     path.write_text(path.read_text() + json.dumps({"format": 99, "number": 2}) + "\n[]\n")
     assert [record["number"] for record in read(path)] == [0, 1]

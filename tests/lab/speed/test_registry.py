@@ -3,50 +3,51 @@ import pytest
 from lab.speed.conftest import tiny
 
 from undertow.lab.baselines import METHODS
-from undertow.lab.speed import rivals
-from undertow.lab.speed.registry import _CASES, CASES, chosen
-from undertow.lab.speed.stream import Stream
+from undertow.lab.speed.baselines import unsupported
+from undertow.lab.speed.registry import _ALL, WORKLOADS, chosen
+from undertow.lab.speed.slices import Slices
 
 
-def recorded(case, slices, folder=None):
-    frames = np.random.default_rng(0).uniform(1, 2, (slices, *case.shape))
-    shown = np.random.default_rng(1).random(frames.shape) < case.observed
-    return Stream(np.where(shown, frames, np.nan), frames, ~shown)
+def recorded(workload, slices, folder=None):
+    frames = np.random.default_rng(0).uniform(1, 2, (slices, *workload.shape))
+    shown = np.random.default_rng(1).random(frames.shape) < workload.observed
+    return Slices(np.where(shown, frames, np.nan), list(frames), list(~shown))
 
 
-def test_names_are_unique_and_rivals_are_known():
-    assert len({case.name for case in _CASES}) == len(_CASES)
-    for case in _CASES:
-        assert set(case.rivals) <= set(METHODS)
-        assert case.shows
-        assert case.kind in ("synthetic full", "synthetic masked", "recorded")
+def test_names_are_unique_and_baselines_are_known():
+    assert len({workload.name for workload in _ALL}) == len(_ALL)
+    for workload in _ALL:
+        assert set(workload.baselines) <= set(METHODS)
+        assert workload.shows
+        assert workload.kind in ("synthetic full", "synthetic masked", "recorded")
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if name != "auto"])
-def test_every_case_feeds(name):
-    case = tiny(CASES[name])
-    if case.recorded:
-        case = tiny(case, source=recorded, settings={})  # a level would be one more program to compile
-    stream = case.source(case, 3, None)
-    subject = case.make(case, stream)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, workload in WORKLOADS.items() if name != "auto"])
+def test_every_workload_feeds(name):
+    workload = tiny(WORKLOADS[name])
+    if workload.recorded:
+        workload = tiny(workload, source=recorded, settings={})  # a level would be one more program to compile
+    slices = workload.source(workload, 3, None)
+    subject = workload.make(workload, slices)
     for t in range(3):
         assert subject.feed(t) >= 1
-    assert np.isfinite(stream.error(subject.low_rank(), 2))
+    assert np.isfinite(slices.error(subject.low_rank(), 2))
     assert subject.flops(2) == 2 * subject.flops(1) > 0
 
 
 def test_what_is_chosen():
-    assert [case.name for case in chosen(["video", "small", "video"])] == ["video", "small"]
-    assert [case.name for case in chosen(["hd"])] == ["hd"]  # asked for by name
-    assert "hd" not in {case.name for case in chosen()}
-    assert "hd" in {case.name for case in chosen(large=True)}
-    assert all(case.quick for case in chosen(quick=True))
-    with pytest.raises(ValueError, match="unknown case vidoe: choose from small"):
+    assert [workload.name for workload in chosen(["video", "small", "video"])] == ["video", "small"]
+    assert [workload.name for workload in chosen(["hd"])] == ["hd"]  # asked for by name
+    assert "hd" not in {workload.name for workload in chosen()}
+    assert "hd" in {workload.name for workload in chosen(large=True)}
+    assert all(workload.quick for workload in chosen(quick=True))
+    with pytest.raises(ValueError, match="unknown workload vidoe: choose from small"):
         chosen(["vidoe"])
 
 
-def test_rivals_say_why_they_are_left_out():
-    video = CASES["video"]
-    assert rivals.refuses("tensorly_robust_pca", video, quick=True).endswith("left out of a quick run")
-    assert rivals.refuses("tensorly_robust_pca", CASES["small"], quick=True) is None
-    assert rivals.refuses("online_cp", video, quick=False) == "needs complete slices"
+def test_baselines_say_why_they_are_left_out():
+    video = WORKLOADS["video"]
+    assert unsupported("tensorly_robust_pca", video, quick=True).endswith("left out of a quick run")
+    assert unsupported("tensorly_robust_pca", WORKLOADS["small"], quick=True) is None
+    assert unsupported("online_cp", video, quick=False) == "needs complete slices"

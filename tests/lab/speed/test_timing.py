@@ -4,12 +4,12 @@ import numpy as np
 
 from undertow.lab.baselines import METHODS
 from undertow.lab.speed import timing as timings
-from undertow.lab.speed.rivals import Rival
-from undertow.lab.speed.stream import Stream
+from undertow.lab.speed.baselines import TimedBaseline
+from undertow.lab.speed.slices import Slices
 from undertow.lab.speed.subject import Subject
-from undertow.lab.speed.timing import measure, sweep_seconds, warm_up
+from undertow.lab.speed.timing import sweep_seconds, time_slices, warm_up
 
-STREAM = Stream(np.ones((9, 2, 2)), np.ones((9, 2, 2)), np.ones((9, 2, 2), bool))
+SLICES = Slices(np.ones((9, 2, 2)), np.ones((9, 2, 2)))
 
 
 class Counting(Subject):
@@ -31,7 +31,7 @@ class Counting(Subject):
 def test_every_pass_begins_at_the_same_state():
     subject = Counting()
     warm_up(subject, 3)
-    timing = measure(subject, STREAM, first=3, slices=2, repetitions=4)
+    timing = time_slices(subject, SLICES, first=3, slices=2, repetitions=4)
     assert subject.seen == 3
     assert subject.log[3:] == [(3, 4), (4, 5)] * 4
     assert (timing.slices, timing.repetitions, timing.iterations) == (2, 4, 3.5)
@@ -40,11 +40,11 @@ def test_every_pass_begins_at_the_same_state():
 
 
 def test_one_slice_is_always_timed():
-    timing = measure(Counting(), STREAM, first=0, slices=5, repetitions=3, limit=-1.0)
+    timing = time_slices(Counting(), SLICES, first=0, slices=5, repetitions=3, limit=-1.0)
     assert (timing.slices, timing.repetitions) == (1, 1)
 
 
-def test_what_tells_nothing_has_no_error():
+def test_what_has_no_low_rank_has_no_error():
     class Silent(Counting):
         def feed(self, t):
             return None
@@ -52,15 +52,15 @@ def test_what_tells_nothing_has_no_error():
         def low_rank(self):
             return None
 
-    timing = measure(Silent(), STREAM, 0, 2, 1)
+    timing = time_slices(Silent(), SLICES, 0, 2, 1)
     assert timing.error is None
     assert timing.iterations is None
     assert math.isfinite(timing.seconds)
 
 
-def test_a_rival_warmed_cheaply_answers_as_one_that_was_not(small):
-    stream = small.source(small, 6, None)
-    cheap, full = (Rival(METHODS["tensorly_masked_cp"], small, stream) for _ in range(2))
+def test_a_baseline_warmed_cheaply_answers_as_one_that_was_not(small):
+    slices = small.source(small, 6, None)
+    cheap, full = (TimedBaseline(METHODS["tensorly_masked_cp"], small, slices) for _ in range(2))
     warm_up(cheap, 5)
     for t in range(5):
         full.feed(t)
@@ -69,7 +69,7 @@ def test_a_rival_warmed_cheaply_answers_as_one_that_was_not(small):
     np.testing.assert_array_equal(cheap.low_rank(), full.low_rank())
 
 
-def test_seconds_of_a_sweep_leave_out_what_happens_once_and_slices_with_births(monkeypatch):
+def test_seconds_of_a_sweep_leave_out_what_happens_once_and_slices_with_added_components(monkeypatch):
     class Clock:
         now = 0.0
 
@@ -77,7 +77,7 @@ def test_seconds_of_a_sweep_leave_out_what_happens_once_and_slices_with_births(m
             return self.now
 
     class Sweeping(Subject):
-        """Seven seconds a slice and two for each sweep; a birth, where there is time for one, takes a thousand."""
+        """Seven seconds a slice and two for each sweep; adding a component, where there is time, takes a thousand."""
 
         sweeps = 30
 
@@ -87,8 +87,8 @@ def test_seconds_of_a_sweep_leave_out_what_happens_once_and_slices_with_births(m
             return other
 
         def feed(self, t):
-            birth = t == 1 and self.sweeps > timings.FEW
-            clock.now += 7 + 2 * self.sweeps + 1000 * birth
+            added = t == 1 and self.sweeps > timings.FEW
+            clock.now += 7 + 2 * self.sweeps + 1000 * added
             return self.sweeps
 
         def low_rank(self):

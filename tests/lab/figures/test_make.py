@@ -4,15 +4,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from undertow.lab.accuracy.case import Condition, from_recording
-from undertow.lab.accuracy.judge import FIGURES as SCORES
-from undertow.lab.accuracy.reporter import Silent
-from undertow.lab.accuracy.streams import STREAMS
-from undertow.lab.figures import plan as plans
-from undertow.lab.figures.gallery import write_gallery
-from undertow.lab.figures.plan import Panel, PaperFigure
+from undertow.lab.cases import DATASETS, Condition
+from undertow.lab.cases.making import from_recording
+from undertow.lab.figures import figure as figures
+from undertow.lab.figures.figure import Panel, PaperFigure
+from undertow.lab.figures.make import make_figures
 from undertow.lab.figures.registry import FIGURES, chosen
-from undertow.lab.figures.run import run
+from undertow.lab.methods import NAIVE
+from undertow.lab.pages.gallery import write_gallery
+from undertow.lab.reporter import Silent
+from undertow.lab.scores import SCORES
 
 
 def film(condition, seed, size, folder):
@@ -27,16 +28,16 @@ def absent(*arguments):
 @pytest.fixture
 def little(tiny, monkeypatch):
     """Two little figures and one without its data, under names of real ones so that the gallery knows them."""
-    streams = {
+    datasets = {
         "drifting": replace(tiny, name="drifting"),
         "pincat": replace(tiny, name="pincat", make=film, recorded=True),
         "abilene": replace(tiny, name="abilene", make=absent, recorded=True),
     }
-    monkeypatch.setattr(plans, "STREAMS", streams)
+    monkeypatch.setattr(figures, "DATASETS", datasets)
     curve = Panel("a panel", "drifting", Condition(0.6, 0.1), ("olstec",), "hidden_error")
     ranks = replace(curve, shows="rank")
     picture = Panel("a film", "pincat", Condition(0.5), (), "hidden_error", frames=(5, 7), quick={"slices": 6})
-    lost = replace(curve, stream="abilene")
+    lost = replace(curve, dataset="abilene")
     return [
         PaperFigure("rank", "Rank", "Rank & error.", "Nothing.", "curves", (ranks, curve), "Short."),
         PaperFigure("mri", "Film", "A film.", "Nothing.", "pictures", (picture,), "Short.", seeds=1),
@@ -46,7 +47,7 @@ def little(tiny, monkeypatch):
 
 def test_pictures_numbers_and_one_page(little, tmp_path):
     reporter = Silent()
-    made = run(little, tmp_path, reporter, seeds=2)
+    made = make_figures(little, tmp_path, reporter, seeds=2)
     assert [figure["name"] for figure in made] == ["rank", "mri"]
     assert set(reporter.sentences) == {"x.mat is expected at /there"}
     for figure in made:
@@ -63,8 +64,8 @@ def test_pictures_numbers_and_one_page(little, tmp_path):
 
 
 def test_a_name_run_alone_joins_the_page(little, tmp_path):
-    run(little[:1], tmp_path, Silent(), quick=True)
-    run(little[1:2], tmp_path, Silent(), quick=True)
+    make_figures(little[:1], tmp_path, Silent(), quick=True)
+    make_figures(little[1:2], tmp_path, Silent(), quick=True)
     html = write_gallery(tmp_path).read_text()
     assert 'id="rank"' in html
     assert 'id="mri"' in html
@@ -76,11 +77,11 @@ def test_every_figure_is_complete():
         assert figure.differs
         assert figure.caption
         for panel in figure.panels:
-            assert panel.stream in STREAMS
+            assert panel.dataset in DATASETS
             assert panel.shows in SCORES
-            assert {"undertow", "undertow_paper", *plans.NAIVE} <= {each.name for each in panel.contenders}
+            assert {"undertow", "undertow_paper", *NAIVE} <= {method.name for method in panel.drawn}
             for quick in (True, False):
-                size = panel.contest(0, quick, None).identity["size"]
+                size = panel.case(0, quick, None).identity["size"]
                 assert size["burn_in"] < size["slices"]
                 assert all(t < size["slices"] for t in panel.frames_of(quick))
                 if figure.kind == "pictures":
@@ -89,5 +90,5 @@ def test_every_figure_is_complete():
 
 def test_unknown_figures_list_the_known_ones():
     assert chosen([]) == chosen(["all"]) == list(FIGURES.values())
-    with pytest.raises(ValueError, match="unknown figure mir: choose all or some of synthetic-factorization"):
+    with pytest.raises(ValueError, match="unknown figure mir: choose from synthetic-factorization"):
         chosen(["mir"])

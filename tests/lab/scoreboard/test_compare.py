@@ -1,17 +1,14 @@
 import json
 from dataclasses import replace
 
-import pytest
+from undertow.lab.cases import DATASETS
+from undertow.lab.methods import ALL_METHODS
+from undertow.lab.pages.scoreboard import write_page
+from undertow.lab.reporter import Silent
+from undertow.lab.scoreboard.compare import Comparison, compare
+from undertow.lab.scoreboard.ranking import columns, standings, winner
 
-from undertow.lab.accuracy.contenders import CONTENDERS
-from undertow.lab.accuracy.heat_map import colour, digits
-from undertow.lab.accuracy.ranking import columns, standings, winner
-from undertow.lab.accuracy.reporter import Silent
-from undertow.lab.accuracy.scoreboard import Plan, run
-from undertow.lab.accuracy.scoreboard_page import write_page
-from undertow.lab.accuracy.streams import STREAMS, chosen
-
-METHODS = [CONTENDERS[name] for name in ("last_value", "moving_mean", "running_median", "online_cp", "olstec")]
+METHODS = [ALL_METHODS[name] for name in ("last_value", "moving_mean", "running_median", "online_cp", "olstec")]
 
 
 class Counting(Silent):
@@ -19,32 +16,32 @@ class Counting(Silent):
         super().__init__()
         self.planned = self.finished = self.computed = 0
 
-    def begin(self, cells):
-        self.planned = cells
+    def begin(self, total):
+        self.planned = total
 
-    def cell(self, label, slices):
+    def start(self, label, slices):
         self.computed += 1
 
     def done(self):
         self.finished += 1
 
 
-def test_rows_columns_winners_and_page(tiny, tmp_path):
+def test_rows_columns_the_best_and_the_page(tiny, tmp_path):
     def absent(*arguments):
         raise FileNotFoundError("x.mat is expected at /there: put it there")
 
     lost = replace(tiny, name="lost", title="lost stream", make=absent, recorded=True)
     reporter = Counting()
-    plan = Plan([tiny, lost], METHODS, seeds=2)
-    board = run(plan, tmp_path, reporter)
+    comparison = Comparison([tiny, lost], METHODS, seeds=2)
+    board = compare(comparison, tmp_path, reporter)
     assert reporter.finished == reporter.planned
     assert reporter.sentences
     assert set(reporter.sentences) == {"x.mat is expected at /there: put it there"}
     assert json.loads((tmp_path / "scoreboard.json").read_text()) == board
 
     sparse, full, *missing = board["rows"]
-    assert (sparse["judged_by"], full["judged_by"]) == ("hidden_error", "all_error")
-    assert [row["judged_by"] for row in missing] == [None, None]
+    assert (sparse["decided_by"], full["decided_by"]) == ("hidden_error", "all_error")
+    assert [row["decided_by"] for row in missing] == [None, None]
     assert sparse["entries"]["online_cp"]["published"]["reason"] == "needs complete slices"
     assert full["entries"]["online_cp"]["published"]["seeds"] == 2
     assert [column.title for column in columns(board)][:3] == ["last value", "moving mean", "moving mean · tuned"]
@@ -66,27 +63,16 @@ def test_rows_columns_winners_and_page(tiny, tmp_path):
     assert "https://" not in html
 
     again = Counting()
-    assert run(plan, tmp_path, again) == board
+    assert compare(comparison, tmp_path, again) == board
     assert again.computed == 0
 
 
 def test_quick_takes_the_rows_meant_for_it(tiny):
-    assert len(Plan([tiny], METHODS, quick=True).rows()) == 1
-    assert len(Plan([tiny], METHODS).rows()) == 2
-    untuned = Plan([tiny], METHODS, seeds=3, tuned=False)
-    assert untuned.cells() == 2 * 3 * len(METHODS)
+    assert len(Comparison([tiny], METHODS, quick=True).rows()) == 1
+    assert len(Comparison([tiny], METHODS).rows()) == 2
+    untuned = Comparison([tiny], METHODS, seeds=3, tuned=False)
+    assert untuned.evaluations() == 2 * 3 * len(METHODS)
 
 
-def test_unknown_streams_list_the_known_ones():
-    with pytest.raises(ValueError, match="unknown stream abilena: choose from drifting, authors"):
-        chosen("abilena")
-    assert [stream.name for stream in chosen("abilene")] == ["abilene"]
-    assert any(stream.in_quick for stream in STREAMS.values())
-
-
-def test_colours_run_from_green_to_red():
-    assert colour(0) == "rgb(22,112,101)"
-    assert colour(5) == "rgb(196,78,58)"
-    assert digits(0.12345, 3) == "0.123"
-    assert digits(0.00012, 3) == "0.0001"
-    assert digits(1234.5, 3) == "1.23e+03"
+def test_some_rows_are_quick():
+    assert any(dataset.in_quick for dataset in DATASETS.values())

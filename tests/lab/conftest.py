@@ -1,17 +1,16 @@
-"""Tiny streams and quick methods: what is tested here is the contest, not the contestants."""
+"""Tiny data and quick methods: what is tested here is the evaluation, not the methods."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from undertow.lab.accuracy.case import Case, Condition, from_synthetic
-from undertow.lab.accuracy.contest import Contest
-from undertow.lab.accuracy.streams import Size, Stream
+from undertow.lab.cases import Case, Condition, Data, Dataset, Size
+from undertow.lab.cases.making import from_synthetic
 from undertow.lab.synthetic.streams import drifting
 
 
-def tiny_case(condition: Condition, seed: int, size: Size, folder: object) -> Case:
+def tiny_data(condition: Condition, seed: int, size: Size, folder: object) -> Data:
     stream = drifting(
         (5, 4),
         2,
@@ -25,14 +24,14 @@ def tiny_case(condition: Condition, seed: int, size: Size, folder: object) -> Ca
 
 
 @pytest.fixture
-def tiny() -> Stream:
+def tiny() -> Dataset:
     conditions = (Condition(0.6, 0.1), Condition(1.0, 0.1))
-    return Stream("tiny", "tiny stream", 2, tiny_case, conditions, Size(8, 3), Size(6, 2), conditions[:1])
+    return Dataset("tiny", "tiny stream", 2, tiny_data, conditions, Size(8, 3), Size(6, 2), conditions[:1])
 
 
 @pytest.fixture
-def contest(tiny: Stream) -> Contest:
-    return tiny.contest(tiny.conditions[0], seed=0)
+def case(tiny: Dataset) -> Case:
+    return tiny.case(tiny.conditions[0], seed=0)
 
 
 @pytest.fixture

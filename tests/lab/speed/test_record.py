@@ -4,21 +4,21 @@ from dataclasses import replace
 import pytest
 from lab.speed.conftest import tiny
 
-from undertow.lab.accuracy.reporter import Silent
+from undertow.lab.pages.speed import write_page
+from undertow.lab.pages.speed_tables import figures
+from undertow.lab.reporter import Silent
 from undertow.lab.speed.axes import Axis, axes
-from undertow.lab.speed.page import write_page
-from undertow.lab.speed.registry import CASES
-from undertow.lab.speed.run import Plan, run
+from undertow.lab.speed.record import Effort, record
+from undertow.lab.speed.registry import WORKLOADS
 from undertow.lab.speed.subject import Subject
-from undertow.lab.speed.tables import figures
 from undertow.model.step import advance
 
 
 class Counting(Silent):
     planned = finished = 0
 
-    def begin(self, cells):
-        self.planned = cells
+    def begin(self, total):
+        self.planned = total
 
     def done(self):
         self.finished += 1
@@ -36,47 +36,49 @@ def lost(*arguments):
 
 
 @pytest.fixture
-def record(small):
-    still = replace(small, name="still", make=lambda case, stream: Still())
-    axis = Axis("side", "side, I", lambda size: tiny(CASES["small"], observed=size), (0.5, 0.75, 1.0), float, float)
+def made(small):
+    still = replace(small, name="still", make=lambda workload, slices: Still())
+    axis = Axis("side", "side, I", lambda size: tiny(WORKLOADS["small"], observed=size), (0.5, 0.75, 1.0), float, float)
     reporter = Counting()
-    gone = tiny(CASES["airport"], source=lost)
-    made = run(Plan([small, still, gone], [axis], quick=True, slices=2, repetitions=2), reporter)
+    gone = tiny(WORKLOADS["airport"], source=lost)
+    found = record([small, still, gone], [axis], reporter, Effort(quick=True, slices=2, repetitions=2))
     assert reporter.finished == reporter.planned
     assert reporter.sentences == ["airport is left out: x.mat is expected at /there: put it there"]
-    return made
+    return found
 
 
-def test_a_record_holds_everything_and_the_page_shows_it(record, tmp_path):
-    json.dumps(record, allow_nan=False)
-    small, still = record["cases"]
+@pytest.mark.slow
+def test_a_record_holds_everything_and_the_page_shows_it(made, tmp_path):
+    json.dumps(made, allow_nan=False)
+    small, still = made["workloads"]
     assert small["seconds"] > 0
     assert small["times_plain"] == pytest.approx(small["plain_flops_per_second"] / small["flops_per_second"])
-    assert small["rivals"][0]["times_ours"] == pytest.approx(small["rivals"][0]["seconds"] / small["seconds"])
+    assert small["baselines"][0]["times_undertow"] == pytest.approx(small["baselines"][0]["seconds"] / small["seconds"])
     assert small["error"] < 1
     assert [still[name] for name in ("flops", "times_plain", "error", "bytes", "sweep_seconds")] == [None] * 5
-    assert record["skipped"][0]["case"] == "airport"
-    (growth,) = record["growth"]
+    assert made["skipped"][0]["workload"] == "airport"
+    (growth,) = made["growth"]
     assert growth["sizes"] == [0.5, 0.75]
     assert growth["time_slope_formula"] == pytest.approx(1)
 
-    html = write_page(record, [record], tmp_path).read_text()
+    html = write_page(made, [made], tmp_path).read_text()
     for words in ("small", "still", "OLSTEC", "x.mat is expected at /there", "2 runs on this device", "Growth"):
         assert words in html
-    assert html.count("data:image/png;base64,") == 4  # two cases, growth, trend
+    assert html.count("data:image/png;base64,") == 4  # two workloads, growth, trend
     assert "https://" not in html
 
 
-@pytest.mark.usefixtures("record")
-def test_no_compiled_program_outlives_its_case():
+@pytest.mark.slow
+@pytest.mark.usefixtures("made")
+def test_no_compiled_program_outlives_its_workload():
     assert advance._cache_size() == 0
 
 
 def test_axes_cross_at_one_base_and_grow_one_thing():
     for gpu in (False, True):
         for axis in axes(gpu):
-            cases = [axis.at(size) for size in axis.sizes]
-            varied = {(case.shape, case.window, case.max_rank, case.observed) for case in cases}
+            grown = [axis.at(size) for size in axis.sizes]
+            varied = {(one.shape, one.window, one.max_rank, one.observed) for one in grown}
             assert len(varied) == len(axis.sizes) == 4
             values = [axis.work(size) for size in axis.sizes]
             assert values == sorted(values)

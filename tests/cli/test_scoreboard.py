@@ -21,7 +21,7 @@ def call(*arguments):
 def test_scoreboard_shows_tables_and_writes_a_page(tmp_path, capsys):
     options = (
         "--quick",
-        "--streams",
+        "--datasets",
         "drifting,abilene",
         "--methods",
         "last_value,olstec",
@@ -30,7 +30,7 @@ def test_scoreboard_shows_tables_and_writes_a_page(tmp_path, capsys):
     )
     assert call("scoreboard", *options, "--out", tmp_path / "out") == 0
     shown = capsys.readouterr().out
-    assert "Who wins which row" in shown
+    assert "Best method of every row" in shown
     assert "OLSTEC" in shown
     assert shown.count("abilene_sand.mat is expected at") == 1  # said once, and the rest still ran
     board = json.loads((tmp_path / "out" / "scoreboard.json").read_text())
@@ -40,8 +40,8 @@ def test_scoreboard_shows_tables_and_writes_a_page(tmp_path, capsys):
 
 def test_unknown_names_are_one_sentence_with_the_known_ones(tmp_path, capsys):
     for arguments, sentence in (
-        (("reproduce", "airprot"), "undertow: unknown figure airprot: choose all or some of synthetic-factorization"),
-        (("scoreboard", "--streams", "x"), "undertow: unknown stream x: choose from drifting"),
+        (("reproduce", "airprot"), "undertow: unknown figure airprot: choose from synthetic-factorization"),
+        (("scoreboard", "--datasets", "x"), "undertow: unknown data set x: choose from drifting"),
         (("scoreboard", "--methods", "x"), "undertow: unknown method x: choose from undertow"),
     ):
         assert call(*arguments, "--out", tmp_path / "out") == 2
