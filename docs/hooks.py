@@ -30,8 +30,7 @@ FROM_REPOSITORY = {
     "developers/changelog.md": "CHANGELOG.md",
     "concepts/equations.md": "src/undertow/model/README.md",
     "how-to/add-a-baseline.md": "src/undertow/lab/baselines/README.md",
-    "developers/accuracy.md": "src/undertow/lab/accuracy/README.md",
-    "developers/timing.md": "src/undertow/lab/speed/README.md",
+    "developers/evaluation.md": "src/undertow/lab/README.md",
 }
 """Page of the site → file of the repository."""
 
@@ -210,7 +209,7 @@ def baselines_page() -> str:
         config = method.configure()
         settings = ", ".join(f"`{field.name}={getattr(config, field.name)!r}`" for field in fields(config))
         takes = ["missing entries" if method.missing else "full slices only", *(["outliers"] if method.robust else [])]
-        rows.append((f"`{method.name}`", method.citation, ", ".join(takes), settings))
+        rows.append((f"`{method.name}`", method.citation or "no model", ", ".join(takes), settings))
     return "\n".join(
         [
             "# Baselines",

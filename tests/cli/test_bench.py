@@ -102,7 +102,7 @@ def test_numpy_that_is_loaded_is_left_alone(monkeypatch):
 
 
 def test_the_page_on_speed_names_options_that_exist():
-    page = (Path(__file__).parents[2] / "docs" / "speed.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "developers" / "speed.md").read_text()
     known = {spelling for command in commands().values() for parameter in command.params for spelling in parameter.opts}
     assert set(re.findall(r"--[a-z][a-z-]*", page)) <= known
     assert set(re.findall(r"bench ([a-z]+)", page)) <= set(commands())
