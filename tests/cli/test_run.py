@@ -95,9 +95,9 @@ def test_the_same_command_with_resume_continues(capsys):
     assert call(*options, "--store", "pieces") == 2
     assert call(*options, "--store", "pieces", "--resume", "--window", "5") == 2
     captured = capsys.readouterr()
-    complaints = captured.err.splitlines()
-    assert complaints[0].startswith("undertow: pieces holds results already: continue with --resume")
-    assert "other values of model settings (window)" in complaints[1]
+    messages = captured.err.splitlines()
+    assert messages[0].startswith("undertow: pieces holds results already: continue with --resume")
+    assert "other values of model settings (window)" in messages[1]
     assert call(*options, "--store", "pieces", "--resume") == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["slices"], summary["new_slices"], summary["complete"]) == (24, 15, True)
@@ -142,9 +142,9 @@ def test_what_is_wrong_is_one_sentence_and_exit_code_2(capsys):
         (("inspect", "gone"), "gone does not exist: check the path"),
     ]:
         assert call(*arguments) == 2, arguments
-        complaint = capsys.readouterr().err
-        assert complaint.startswith(f"undertow: {sentence}"), complaint
-        assert complaint.count("\n") == 1
+        message = capsys.readouterr().err
+        assert message.startswith(f"undertow: {sentence}"), message
+        assert message.count("\n") == 1
         assert not os.path.exists("x-undertow.zarr")
 
 
@@ -187,10 +187,10 @@ def test_ctrl_c_while_a_pipe_is_silent_ends_with_everything_in_the_store(tmp_pat
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    complaint = process.stderr.read().decode()
-    assert process.wait() == 130, complaint
-    assert complaint.endswith("undertow: stopped after 3 slices, all of them in s: continue with --resume\n")
-    assert "Traceback" not in complaint
+    message = process.stderr.read().decode()
+    assert process.wait() == 130, message
+    assert message.endswith("undertow: stopped after 3 slices, all of them in s: continue with --resume\n")
+    assert "Traceback" not in message
     assert xr.open_zarr(tmp_path / "s").sizes["time"] == 3
     process.stdin.close()
     process.stdout.close()

@@ -21,10 +21,10 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(tmp_path,
     newest, before = tmp_path / "s/.undertow/checkpoint-000000000015", tmp_path / "s/.undertow/checkpoint-000000000012"
     assert before.exists()
     newest.write_bytes(damage(newest.read_bytes()))
-    said = []
-    summary = run_stub(tmp_path / "s", resume=True, notify=said.append)
-    assert said == [f"{newest} cannot be read, resuming from the checkpoint before it, 12 slices in"]
-    assert summary.notices == tuple(said)
+    notices = []
+    summary = run_stub(tmp_path / "s", resume=True, notify=notices.append)
+    assert notices == [f"{newest} cannot be read, resuming from the checkpoint before it, 12 slices in"]
+    assert summary.notices == tuple(notices)
     assert summary.new_slices == 18
     assert not differing_files(tmp_path / "s", whole)
 
@@ -41,7 +41,7 @@ def test_without_any_readable_checkpoint_nothing_is_thrown_away(tmp_path):
 def test_the_first_checkpoint_falls_back_to_the_beginning(tmp_path, whole):
     broken_run(tmp_path / "s", at=3)
     (tmp_path / "s/.undertow/checkpoint-000000000003").write_bytes(b"torn")
-    said = []
-    assert run_stub(tmp_path / "s", resume=True, notify=said.append).new_slices == 30
-    assert "0 slices in" in said[0]
+    notices = []
+    assert run_stub(tmp_path / "s", resume=True, notify=notices.append).new_slices == 30
+    assert "0 slices in" in notices[0]
     assert not differing_files(tmp_path / "s", whole)

@@ -84,9 +84,9 @@ def test_memory_does_not_grow_with_the_stream(tmp_path):
 
 @pytest.mark.slow
 def test_a_file_that_may_not_grow_ends_the_run_in_one_sentence(tmp_path):
-    said = output_of(_FULL, tmp_path / "s", "full")
+    message = output_of(_FULL, tmp_path / "s", "full")
     safe = xr.open_zarr(tmp_path / "s").sizes["time"]
-    assert said == (
+    assert message == (
         f"no space is left for {tmp_path}/s: {safe} slices are safe in it, continue with --resume once there is space\n"
     )
     assert 0 < safe < 400

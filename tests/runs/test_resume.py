@@ -70,8 +70,8 @@ def test_resume_of_nothing_starts(tmp_path, whole):
     assert not differing_files(tmp_path / "s", whole)
 
 
-def complaint_of(folder):
-    """What a run complains about, or None if it gets through."""
+def refusal_of(folder):
+    """The error of a run, or None if it gets through."""
     try:
         run_stub(folder)
     except RunError as error:
@@ -94,14 +94,14 @@ def test_a_full_disk_at_any_write_is_one_sentence_and_can_be_resumed(tmp_path, w
 
         folder = tmp_path / f"s{n}"
         monkeypatch.setattr(os, "fsync", fsync)
-        complaint = complaint_of(folder)
+        refusal = refusal_of(folder)
         monkeypatch.setattr(os, "fsync", really)
-        if complaint is None:
+        if refusal is None:
             break
         failed += 1
-        said = re.search(r" (\d+) slices are safe in it, continue with --resume", complaint)
-        safe = int(said[1]) if said else 0
-        assert complaint.startswith(f"no space is left for {folder}: ")
+        found = re.search(r" (\d+) slices are safe in it, continue with --resume", refusal)
+        safe = int(found[1]) if found else 0
+        assert refusal.startswith(f"no space is left for {folder}: ")
         assert safe == 0 or xr.open_zarr(folder).sizes["time"] >= safe
         assert run_stub(folder, resume=True).new_slices <= 30 - safe
         assert not differing_files(folder, whole)

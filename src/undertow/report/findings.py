@@ -52,7 +52,7 @@ def worst_slices(run: StoredRun, count: int = 4) -> list[WorstSlice]:
 def outlier_frequency(run: StoredRun) -> tuple[NDArray[np.float64], int] | None:
     """For every entry the fraction of slices in which it was flagged, and the number of slices it was taken from.
 
-    A long store is sampled, in stretches as they lie on the disk; None if the probabilities were not kept.
+    A long store is sampled, in stretches as they are on the disk; None if the probabilities were not kept.
     """
     if "outlier_probability" not in run.kept:
         return None

@@ -6,7 +6,7 @@ The newest two are kept. If the newest cannot be read, the one before it counts,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,23 +83,26 @@ class CheckpointFolder:
 
 def model_to_bytes(model: Any, folder: Path) -> bytes:
     """What the model's own `save` writes."""
-    path = folder / "model.tmp"
-    try:
+    with _temporary(folder) as path:
         model.save(path)
         return path.read_bytes()
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
 
 
 def model_from_bytes(content: bytes, folder: Path, load: Callable[[Path], Any]) -> Any:
     """The model whose `save` wrote these bytes."""
-    path = folder / "model.tmp"
-    try:
+    with _temporary(folder) as path:
         path.write_bytes(content)
         return load(path)
+
+
+@contextlib.contextmanager
+def _temporary(folder: Path) -> Iterator[Path]:
+    path = folder / "model.tmp"
+    try:
+        yield path
     finally:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> RunCheckpoint:

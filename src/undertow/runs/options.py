@@ -15,18 +15,9 @@ from undertow.sources.base import Stream
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of a run. Those down to ``checkpoint_every`` decide which bytes it writes, and are part of its identity.
+    """The options of `undertow.run`, under the same names.
 
-    Attributes:
-        keep: arrays to keep of every slice, among `SLICE_VARIABLES`; text with commas is taken too, "none" keeps none.
-        precision: of the arrays kept; "single" holds seven digits.
-        alerts: format of the table of outliers, "csv", "jsonl" or "parquet"; None for no table.
-        threshold: an entry is an alert if its outlier probability is at least this.
-        checkpoint_every: write a checkpoint every n slices, and chunks of n slices (if they are not too large).
-        checkpoint_seconds: write a checkpoint whenever this much time has passed since the last.
-        limit: stop when the store holds n slices.
-        resume: continue where an earlier run of the same source and settings stopped; start if there was none.
-        overwrite: remove the results of an earlier run first.
+    Those down to ``checkpoint_every`` decide which bytes a run writes: they are part of its identity.
     """
 
     keep: str | Sequence[str] = DEFAULT_KEEP

@@ -77,7 +77,7 @@ class Sinks:
             self._attributes["settings_in_force"] = json.dumps(dict(in_force), default=_plain, sort_keys=True)
 
     def checkpoint(self, checkpoint: RunCheckpoint, *, only: bool = False) -> None:
-        """Make everything so far durable, then say so atomically."""
+        """Make everything so far durable, then replace the checkpoint atomically."""
         if self._alerts is not None:
             self._alerts.flush()
         self._store.flush(self._attributes)

@@ -8,7 +8,6 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from undertow.runs.errors import StoreError
 
@@ -98,20 +97,14 @@ def remove_leftovers(folder: Path) -> None:
 def only_writer(lock: Path) -> Iterator[None]:
     """Hold the store for one process; the system releases it however that process ends."""
     with open(lock, "ab") as file:
-        if not _take(file):
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # not a Unix: two runs into one store are the user's to avoid
+            pass
+        except OSError:
             raise StoreError(
                 f"{lock.parent.parent} is being written by another run: wait for it, or name another store"
-            )
+            ) from None
         yield
-
-
-def _take(file: Any) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # not a Unix: two runs into one store are the user's to avoid
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
