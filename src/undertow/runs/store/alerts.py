@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,27 +25,8 @@ NUMBERS = ("value", "expected", "std", "probability")
 _START_AGAIN = "run again with --overwrite to start from the beginning"
 
 
-class AlertSink(Protocol):
-    """A table of alerts that grows and can be cut back to an earlier ``mark``."""
-
-    def add(self, index: int, rows: list[Row]) -> None:
-        """Add the alerts of the slice with this index, none or more."""
-
-    def flush(self) -> None:
-        """Make everything added so far durable."""
-
-    def mark(self) -> int:
-        """How much there is, for `go_back`; call it after `flush`."""
-
-    def go_back(self, length: int, mark: int) -> None:
-        """Drop what was added after this mark, which was set when the store had ``length`` slices."""
-
-    def close(self) -> None:
-        """Close the file."""
-
-
 def open_sink(format: Format, folder: Path, layout: Layout) -> AlertSink:
-    """The sink of this format in the folder of a store."""
+    """The table of alerts in the folder of a store: it grows by `add`, and `go_back` cuts it to an earlier `mark`."""
     path = _path(format, folder)
     return ParquetParts(path, layout) if format == "parquet" else TextFile(path, layout, format)
 
@@ -120,7 +101,7 @@ class TextFile:
         return self._file.seek(0, os.SEEK_END)
 
     def go_back(self, length: int, mark: int) -> None:
-        """Cut the file there; an empty CSV file starts with the names of the columns."""
+        """Cut the file at ``mark``; an empty CSV file starts with the names of the columns."""
         if self.mark() < mark:
             raise StoreError(f"{self._path} is shorter than it was when the run stopped: {_START_AGAIN}")
         self._file.truncate(mark)
@@ -178,7 +159,7 @@ class ParquetParts:
         return len(self._rows)
 
     def go_back(self, length: int, mark: int) -> None:
-        """Read the part under way back as far as the mark, and remove those after it."""
+        """Read the part under way of a store of ``length`` slices as far as ``mark``, and remove those after it."""
         import pyarrow.parquet as pq
 
         self._part = max(length - 1, 0) // self._layout.chunk
@@ -213,6 +194,9 @@ class ParquetParts:
 
     def _part_path(self) -> Path:
         return self._folder / f"part-{self._part:06d}.parquet"
+
+
+AlertSink: TypeAlias = TextFile | ParquetParts
 
 
 def _path(format: str, folder: Path) -> Path:
