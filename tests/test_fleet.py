@@ -1,21 +1,28 @@
 """A fleet is as many single streams: same results to rounding, whoever is absent, joins or leaves."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
 
 import undertow as ut
-from undertow import fleet as fleets
 from undertow.engine import batching as batch
+from undertow.engine import platform
 
 SHAPE = (5, 4)
 SETTINGS = {"max_rank": 3, "window": 4, "dtype": "float64"}
 
 
+def on_platform(monkeypatch, **changes):
+    device = replace(platform.current(), **changes)
+    monkeypatch.setattr(platform, "current", lambda: device)
+
+
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
     """Batches of 8 and 1, so that members are gathered and put back."""
-    monkeypatch.setattr(batch, "SMALLEST", {"cpu": 1, "other": 1})
+    on_platform(monkeypatch, smallest_batch=1)
 
 
 def streams(n, slices, seed=0, units=True):
@@ -52,7 +59,7 @@ def same(one, other):
 )
 def test_same_as_single_streams_with_gaps_and_latecomers(settings, slices, monkeypatch):
     if "level" in settings:  # another program: compiled for one size only
-        monkeypatch.setattr(batch, "SMALLEST", {"cpu": 8, "other": 8})
+        on_platform(monkeypatch, smallest_batch=8)
     x = streams(6, slices)
     x[: slices // 2, 3] = np.nan  # nothing observed for long
     x[:2, 2] = 0.0  # zeros first: the unit comes later
@@ -137,7 +144,7 @@ def test_a_fleet_that_grows_keeps_what_it_has_learned(monkeypatch):
     for t in range(2):
         fleet.update(x[t, :6])
     before, single = cores(fleet), [fleet.extract(member) for member in range(6)]
-    monkeypatch.setattr(fleets, "CHUNK", {"cpu": 8, "other": 8})
+    on_platform(monkeypatch, smallest_batch=1, chunk_members=8)
     fleet.join(4)
     assert [len(chunk.window.newest) for chunk in fleet._chunks] == [8, 8]
     single += [ut.RobustCP("fixed", **SETTINGS) for _ in range(4)]
@@ -147,7 +154,7 @@ def test_a_fleet_that_grows_keeps_what_it_has_learned(monkeypatch):
     wide = ut.Fleet(6, SHAPE, **SETTINGS)
     for t in range(2):
         wide.update(x[t, :6])
-    monkeypatch.setattr(fleets, "CHUNK", {"cpu": 16, "other": 16})
+    on_platform(monkeypatch, smallest_batch=1, chunk_members=16)
     wide.join(4)
     for old, new in zip(before, cores(wide), strict=True):
         np.testing.assert_array_equal(new[:6], old[:6])

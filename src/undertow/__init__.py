@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from undertow.config import Config, make_config
     from undertow.diagnostics import Status
-    from undertow.engine.functional import State, init, step
+    from undertow.engine.functional import step
+    from undertow.engine.state import State, init
     from undertow.estimator import FactorMatrices, RobustCP, load
     from undertow.fleet import Fleet
     from undertow.inputs.dense import Slice, as_slice
@@ -30,11 +31,11 @@ _HOMES = {
     "Result": "results",
     "RobustCP": "estimator",
     "Slice": "inputs.dense",
-    "State": "engine.functional",
+    "State": "engine.state",
     "Status": "diagnostics",
     "StreamError": "sources.base",
     "as_slice": "inputs.dense",
-    "init": "engine.functional",
+    "init": "engine.state",
     "load": "estimator",
     "make_config": "config",
     "open_stream": "sources.opening",

@@ -1,4 +1,4 @@
-"""RobustCP: the friendly shell over the functional core."""
+"""RobustCP: one stream, learned slice by slice; a thin shell over `undertow.engine`."""
 
 from __future__ import annotations
 
@@ -11,49 +11,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.config import Config, make_config
-from undertow.engine import functional
-from undertow.engine import selection as panel
-from undertow.engine.functional import State
-from undertow.engine.pipeline import Ahead
-from undertow.engine.selection import Panel
+from undertow.engine import functional, selection
+from undertow.engine.capacity import prefers_entries
+from undertow.engine.memory import check_memory
+from undertow.engine.pipeline import Pipeline
+from undertow.engine.selection import Selection
+from undertow.engine.state import State
 from undertow.inputs.dense import as_slice, peek_shape
-from undertow.inputs.packing import Piece
-from undertow.inputs.sparse import as_entries, is_sparse
+from undertow.inputs.sparse import AnySlice, as_any_slice, as_entries, is_sparse
 from undertow.results import Result
-from undertow.serialization import models as saving
+from undertow.serialization import models
 
 Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class FactorMatrices:
-    """The living components, largest first: `slice ≈ Σ_r temporal[t, r] · modes[0][:, r] ∘ modes[1][:, r] ∘ …`
+    """The active components, largest first: `slice ≈ Σ_r temporal[t, r] · modes[0][:, r] ∘ modes[1][:, r] ∘ …`
 
     That is the low-rank part of the slice, on the scale of the model, without the level.
+
+    Attributes:
+        modes: One (I_n, rank) matrix per mode.
+        temporal: (slices in the window, rank), oldest first.
     """
 
     modes: tuple[Floats, ...]
-    """One (I_n, rank) matrix per mode."""
     temporal: Floats
-    """(slices in the window, rank), oldest first."""
 
 
 class RobustCP:
     """Robust low-rank factorization and completion of a stream of tensors, slice by slice.
 
-    Every setting is optional; what each means stands at `undertow.Config`. What is not given of `level`, `robust`,
-    `noise`, `scale`, `forgetting` and `max_rank` is chosen for the stream while it runs, and each result's `settings`
-    say how. ``preset="fixed"`` chooses nothing, and costs less than half; ``preset="fast"`` chooses nothing either,
-    and keeps half the window and sums of what has left it; ``preset="paper"`` is the model of Hawkins & Zhang as they
-    published it.
+    Every setting is optional; `undertow.Config` says what each means. What is not given of `level`, `robust`, `noise`,
+    `scale`, `forgetting` and `max_rank` is selected for the stream while it runs, and each result's `settings` say how.
 
-    >>> import numpy as np, undertow as ut
-    >>> model = ut.RobustCP(max_rank=3, window=5)
-    >>> x = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0, 4.0])
-    >>> x[0, 0] = np.nan
-    >>> result = model.update(x)
-    >>> result.low_rank.shape, bool(np.isfinite(result.low_rank[0, 0]))
-    ((3, 4), True)
+    Args:
+        preset: "default" selects settings. "fixed" selects nothing, and costs less than half. "fast" selects nothing
+            either, and keeps half the window and exponentially discounted statistics of what has left it. "paper" is
+            the model of Hawkins & Zhang as they published it.
+
+    Raises:
+        TypeError: A setting has the wrong type.
+        ValueError: A setting is out of its range, or two exclude each other.
+
+    Examples:
+        >>> import numpy as np, undertow as ut
+        >>> model = ut.RobustCP("fixed", max_rank=3, window=4)
+        >>> x = np.outer([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0, 1.0, 2.0, 4.0, 3.0])
+        >>> x[0, 0] = np.nan
+        >>> result = model.update(x)
+        >>> result.mean.shape, bool(np.isfinite(result.mean[0, 0]))
+        ((6, 5), True)
     """
 
     def __init__(
@@ -83,117 +92,144 @@ class RobustCP:
         given = {name: value for name, value in locals().items() if name in _SETTINGS}
         config = make_config(preset, **given)
         self._params = _plain({"preset": preset, **given}, config)
-        self._ahead: Ahead | None = None
+        self._pipeline: Pipeline | None = None
         self._layout: tuple[tuple[int, ...], bool] | None = None
 
     @property
-    def _panel(self) -> Panel | None:
-        """All models of the stream, after the last slice; None before the first."""
-        return None if self._ahead is None else self._ahead.panel()
+    def _selection(self) -> Selection | None:
+        """All candidates after the last slice; None before the first."""
+        return None if self._pipeline is None else self._pipeline.selection()
 
-    @_panel.setter
-    def _panel(self, panel: Panel | None) -> None:
-        """Begin, or go on, from a panel."""
-        self._ahead = self._layout = None
-        if panel is not None:
-            self._ahead = Ahead(panel)
-            self._layout = panel.shape, panel.members[0].state.entries is not None
+    @_selection.setter
+    def _selection(self, now: Selection | None) -> None:
+        self._pipeline = self._layout = None
+        if now is not None:
+            self._pipeline, self._layout = Pipeline(now), (now.shape, now.sparse)
 
     def __copy__(self) -> RobustCP:
-        """A model of its own, which goes on by itself from here."""
+        """A model that goes on from here independently."""
         other = RobustCP.__new__(RobustCP)
         other._params = dict(self._params)
-        other._panel = None if self._panel is None else panel.copied(self._panel)
+        other._selection = None if self._selection is None else self._selection.copy()
         return other
 
     @property
     def config(self) -> Config:
-        """All settings in force now, those chosen for the stream included."""
-        return make_config(**self._params) if self._panel is None else self._panel.speaker.state.config
+        """All settings in force now, those selected for the stream included."""
+        return make_config(**self._params) if self._selection is None else self._selection.selected.state.config
 
     @property
     def state(self) -> State | None:
-        """A copy of the functional core's state, of the model that speaks; None before the first slice."""
-        return None if self._panel is None else functional.copied(self._panel.speaker.state)
+        """A copy of the state of the selected candidate, for `undertow.step`; None before the first slice."""
+        return None if self._selection is None else self._selection.selected.state.copy()
 
     def update(self, x: Any, mask: Any = None) -> Result:
-        """Learn from the next slice and say what it holds.
+        """Learn from the next slice.
 
         Args:
-            x: the slice: array with NaN where missing, `numpy.ma.MaskedArray` or `xarray.DataArray`, one mode or more;
+            x: The slice: array with NaN where missing, `numpy.ma.MaskedArray` or `xarray.DataArray`, one mode or more;
                 or its observed entries only, as `undertow.Entries` or a matrix or array of scipy.sparse.
             mask: True where observed, if NaN does not say it.
-        """
-        if self._ahead is None or self._layout is None:
-            begun, piece = self._begun(x, mask)
-            ahead = Ahead(begun)
-            result = ahead.learn(piece)
-            self._panel = ahead.panel()
-            return result
-        return self._ahead.learn(functional.as_piece(*self._layout, x, mask))
 
-    def _begun(self, x: Any, mask: Any) -> tuple[Panel, Piece]:
-        """A panel for streams that start with this slice, and the slice. The first slice decides what is kept."""
+        Returns:
+            The slice as the model sees it. Numerical problems are its `status`.
+
+        Raises:
+            TypeError: `x` or `mask` do not hold real numbers.
+            ValueError: `x` has another shape than the slices before it, or infinite values, or is too large.
+        """
+        if self._pipeline is None or self._layout is None:
+            start, validated = self._start(x, mask)
+            pipeline = Pipeline(start)
+            result = pipeline.update(validated)
+            self._selection = pipeline.selection()
+            return result
+        return self._pipeline.update(as_any_slice(*self._layout, x, mask))
+
+    def _start(self, x: Any, mask: Any) -> tuple[Selection, AnySlice]:
+        """Candidates for a stream that starts with this slice, and the slice. It decides which entries are kept."""
         preset, given = self._params["preset"], {name: self._params[name] for name in _SETTINGS}
         listed = as_entries(x, mask) if is_sparse(x) else None
-        if listed is not None and functional.prefers_entries(self.config.window, listed):
-            configs = panel.for_entries(preset, given, listed.shape)
-            return panel.init(configs, listed.shape, listed.values.size), listed
+        if listed is not None and prefers_entries(self.config.window, listed):
+            configs = selection.sparse_configs(preset, given, listed.shape)
+            return selection.start(configs, listed.shape, listed.values.size), listed
         shape = peek_shape(x)
         if shape and min(shape) > 0:  # before a copy of x is made
-            functional.check_memory(panel.candidates(preset, given, shape), shape)
-        piece = as_slice(x, mask) if listed is None else listed.to_slice()
-        return panel.init(panel.candidates(preset, given, piece.shape), piece.shape), piece
+            check_memory(selection.candidate_configs(preset, given, shape), shape)
+        validated = as_slice(x, mask) if listed is None else listed.to_slice()
+        configs = selection.candidate_configs(preset, given, validated.shape)
+        return selection.start(configs, validated.shape), validated
 
     def partial_fit(self, X: Any, y: None = None) -> Self:
-        """Learn from several slices (T, *shape), oldest first; what was learned before is kept.
+        """Learn from several slices; what was learned before is kept. If one is refused, the model is as before.
 
-        All or nothing: if one of them is refused, the model is as before.
+        Args:
+            X: (T, *shape), oldest first, or a list of slices.
+            y: Ignored, as scikit-learn has it.
+
+        Returns:
+            The model itself.
         """
-        return self._learn_all(X, self._panel)
+        return self._update_all(X, self._selection)
 
     def fit(self, X: Any, y: None = None) -> Self:
-        """Start anew and learn from several slices (T, *shape)."""
-        return self._learn_all(X, None)
+        """Start anew and learn from several slices, as `partial_fit` does."""
+        return self._update_all(X, None)
 
-    def _learn_all(self, X: Any, start: Panel | None) -> Self:
-        before = self._panel
+    def _update_all(self, X: Any, start: Selection | None) -> Self:
+        before = self._selection
         try:
             slices = _slices_of(X)
-            self._panel = None if start is None else panel.copied(start)  # learning uses it up
+            self._selection = None if start is None else start.copy()  # updates donate it
             for x in slices:
                 self.update(x)
-            _ = self._panel  # wait for the last
+            _ = self._selection  # wait for the last
         except BaseException:
-            self._panel = before
+            self._selection = before
             raise
         return self
 
     def transform(self, X: Any) -> Floats:
-        """The low rank of several slices (T, *shape) by the present factors; nothing is learned from them."""
+        """Infer several slices with the factors fixed; nothing is learned from them.
+
+        Args:
+            X: (T, *shape), or a list of slices.
+
+        Returns:
+            Their `mean` (T, *shape).
+        """
         state = self._learned("transform")
-        if state.entries is not None:
+        if state.entry_capacity is not None:
             raise ValueError(
                 "transform gives whole slices, and only observed entries are kept here: use at(...) instead."
             )
-        return np.stack([functional.look(state, x).low_rank for x in _slices_of(X)])
+        return np.stack([functional.infer(state, x).mean for x in _slices_of(X)])
 
     def smoothed(self, lag: int = 0) -> Result:
-        """The slice `lag` steps before the newest, as seen now: later slices have corrected it."""
+        """What is known now about an earlier slice: later slices have corrected it.
+
+        Args:
+            lag: Steps before the newest slice, below the number of slices in the window.
+        """
         return functional.smoothed(self._learned("smoothed"), lag)
 
     def at(self, *indices: Any) -> Result:
-        """Some entries of the newest slice, observed or not: one array of indices per mode. Nothing else is computed
-        where only observed entries are kept; outliers are 0 there, since it is not looked up what was observed."""
+        """What is known about some entries of the newest slice, observed or not.
+
+        Where only observed entries are kept, nothing else is computed, and outliers are 0.
+
+        Args:
+            *indices: One array of integers per mode; they broadcast.
+        """
         return functional.at(self._learned("at"), indices)
 
     def reconstruct(self, lag: int = 0) -> Floats:
-        """The low rank of the slice `lag` steps before the newest."""
-        return self.smoothed(lag).low_rank
+        """The `mean` of the slice `lag` steps before the newest."""
+        return self.smoothed(lag).mean
 
     @property
     def factors(self) -> FactorMatrices:
-        """The living components in units of the data (the unit is in the temporal rows)."""
+        """The active components in units of the data (the unit is in the temporal rows)."""
         state = self._learned("factors")
         factors, window = state.core.factors, state.core.window
         modes = [np.asarray(mean, np.float64) for mean in factors.means]
@@ -201,23 +237,23 @@ class RobustCP:
         order = (int(window.newest) - np.arange(length)[::-1]) % state.config.window
         temporal = np.asarray(factors.row_means, np.float64)[order] * state.unit
         sizes = np.prod([np.linalg.norm(matrix, axis=0) for matrix in [*modes, temporal]], axis=0)
-        living = np.flatnonzero(functional.living(state))
-        living = living[np.argsort(-sizes[living], kind="stable")]
-        return FactorMatrices(tuple(matrix[:, living] for matrix in modes), temporal[:, living])
+        active = np.flatnonzero(state.active)
+        active = active[np.argsort(-sizes[active], kind="stable")]
+        return FactorMatrices(tuple(matrix[:, active] for matrix in modes), temporal[:, active])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, atomically; `undertow.load` goes on from it with bit-identical results."""
         self._learned("save")
-        assert self._panel is not None
-        saving.save(path, self._params, self._panel)
+        assert self._selection is not None
+        models.save(path, self._params, self._selection)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings as given; None where the preset decides."""
+        """The settings as given; None where the preset or the selection decides."""
         return dict(self._params)
 
     def set_params(self, **params: Any) -> Self:
         """Change settings. Only before the first slice: a state belongs to its settings."""
-        if self._panel is not None:
+        if self._selection is not None:
             raise ValueError("settings cannot change once slices have been seen: make a new RobustCP with them.")
         changed = {**self._params, **params}
         self._params = _plain(changed, make_config(**changed))
@@ -228,16 +264,17 @@ class RobustCP:
         if given["preset"] == "default":
             del given["preset"]
         call = f"RobustCP({', '.join(f'{name}={value!r}' for name, value in given.items())})"
-        if self._panel is None:
+        now = self._selection
+        if now is None:
             return call
-        shape = "×".join(map(str, self._panel.shape))
-        living = int(functional.living(self._panel.speaker.state).sum())
-        return f"{call}  # {self._panel.steps} slices of {shape}, {living} components"
+        shape, rank = "×".join(map(str, now.shape)), int(now.selected.state.active.sum())
+        return f"{call}  # {now.steps} slices of {shape}, {rank} components"
 
     def _learned(self, what: str) -> State:
-        if self._panel is None:
+        now = self._selection
+        if now is None:
             raise ValueError(f"{what} needs at least one slice: call update(x) first.")
-        return self._panel.speaker.state
+        return now.selected.state
 
 
 _SETTINGS = tuple(field.name for field in fields(Config))
@@ -249,11 +286,21 @@ def _plain(params: dict[str, Any], config: Config) -> dict[str, Any]:
 
 
 def load(path: str | os.PathLike[str]) -> RobustCP:
-    """The model that `RobustCP.save` wrote; it goes on exactly where it stopped."""
-    params, panel = saving.load(path)
+    """The model that `RobustCP.save` wrote; it goes on exactly where it stopped.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The model.
+
+    Raises:
+        CheckpointError: The file is damaged, or does not hold a model of this version.
+    """
+    params, loaded = models.load(path)
     model = RobustCP.__new__(RobustCP)
     model._params = {name: params.get(name) for name in ("preset", *_SETTINGS)}
-    model._panel = panel
+    model._selection = loaded
     return model
 
 

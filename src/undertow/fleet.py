@@ -1,9 +1,8 @@
 """Fleet: many independent streams of one shape, stepped in one call.
 
-Members live in chunks of equal size, each one batch on the device (model/batch.py). On CPUs chunks are small enough for
-the cache and are stepped by several threads; on GPUs they are large. A fleet that grows fills the places of those who
-left, doubles its only chunk until that has the usual size, and gets more chunks from then on: so nearly nothing is
-compiled anew.
+Members live in the rows of chunks of equal size, each one batch on the device (`undertow.engine.batching`). A fleet
+that grows fills the rows of those who left, doubles its only chunk until that has the usual size, and gets more chunks
+from then on: so nearly nothing is compiled anew.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import jax
@@ -19,59 +20,77 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.config import Config, make_config
-from undertow.engine import batching as batch
-from undertow.engine import functional
-from undertow.engine.functional import State, scope
+from undertow.engine import batching, platform
+from undertow.engine.memory import check_fleet_memory
 from undertow.engine.output import CrossPrediction, Output, gathered
-from undertow.engine.selection import Member, Panel
+from undertow.engine.selection import Candidate, Selection
+from undertow.engine.state import State, precision
 from undertow.estimator import RobustCP
-from undertow.inputs.dense import Slice, as_slice, peek_shape
-from undertow.inputs.packing import half_of_all
-from undertow.inputs.scaling import Given, Scaling, first_units
+from undertow.inputs.dense import Slice
+from undertow.inputs.members import as_member_slices, positions_of
+from undertow.inputs.scaling import Scaling, first_units
+from undertow.inputs.split import half_of_shape
+from undertow.inputs.transfer import DeviceSlice
 from undertow.model.phases.infer import Report
 from undertow.model.types import Core
 from undertow.results import Result
-from undertow.serialization import models as saving
+from undertow.serialization import models
 
-CHUNK = {"cpu": 128, "other": 32768}
-"""Members per chunk, at most."""
 REFUSED = ("default", "paper")
-"""Presets that a fleet does not know: one chooses settings for each stream, the other is a model of its own."""
+"""Presets that a fleet does not have: one selects settings for each stream, the other is a model of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Slices:
+    """The slices of one update by row of the chunks, zeros in rows without a member."""
+
+    values: NDArray[Any]
+    mask: NDArray[np.bool_]
+    present: NDArray[np.bool_]
+    starting: NDArray[np.bool_]
+    """Which streams get their first data that are not 0."""
+    halves: NDArray[np.bool_] | None
+    """Which half of its slice each entry belongs to, where a cross-prediction is needed."""
 
 
 class Fleet:
     """Thousands of independent streams of one shape: the results of as many ``RobustCP(preset="fixed")``, to rounding.
 
     Args:
-        n: how many members to begin with; their numbers are 0, 1, …, n − 1.
-        shape: shape of every slice.
-        preset: "fixed"; nothing is chosen automatically.
-        settings: as of `RobustCP`, the same for all members.
+        n: Number of members to begin with; their numbers are 0, 1, …, n − 1.
+        shape: Shape of every slice.
+        preset: "fixed" or "fast"; nothing is selected automatically.
+        **settings: Fields of `undertow.Config`, the same for all members.
 
-    >>> import numpy as np, undertow as ut
-    >>> fleet = ut.Fleet(3, (5, 4), max_rank=2, window=4)
-    >>> x = np.ones((3, 5, 4)) * np.array([1.0, 10.0, 100.0])[:, None, None]
-    >>> result = fleet.update(x)
-    >>> result.low_rank.shape, result.rank.shape, result[2].low_rank.shape
-    ((3, 5, 4), (3,), (5, 4))
+    Raises:
+        TypeError: A number or a shape is not made of integers, or a setting is unknown.
+        ValueError: A setting is out of range or not for fleets, or the fleet does not fit into memory.
+
+    Examples:
+        >>> import numpy as np, undertow as ut
+        >>> fleet = ut.Fleet(3, (6, 5), max_rank=3, window=4)
+        >>> x = np.ones((3, 6, 5)) * np.array([1.0, 10.0, 100.0])[:, None, None]
+        >>> result = fleet.update(x)
+        >>> result.mean.shape, result.rank.shape, result[2].mean.shape
+        ((3, 6, 5), (3,), (6, 5))
     """
 
     def __init__(self, n: int, shape: Sequence[int], preset: str = "fixed", **settings: Any) -> None:
         self._params = {"preset": preset, **settings}
-        self._config = _checked(preset, settings)
+        self._config = _validated_config(preset, settings)
         self._settings = self._config.settings()
         try:
             n, self._shape = operator.index(n), tuple(operator.index(size) for size in shape)
         except TypeError:
-            raise TypeError(f"n and shape must be whole numbers, got n={n!r}, shape={shape!r}.") from None
+            raise TypeError(f"n and shape must be integers, got n={n!r}, shape={shape!r}.") from None
         if n < 0 or not self._shape or min(self._shape) < 1:
             raise ValueError(f"n must be 0 or more and shape have modes of size 1 or more, got {n} and {self._shape}.")
-        self._size = min(_power_of_two(n), CHUNK[_kind()])
+        self._chunk_size = min(1 << max(n - 1, 0).bit_length(), platform.current().chunk_members)
         self._chunks: list[Core] = []
-        self._units = np.zeros(0)
+        self._units = np.zeros(0)  # by row, as are the steps
         self._steps = np.zeros(0, np.int64)
         self._ids = np.zeros(0, np.int64)
-        self._places = np.zeros(0, np.intp)
+        self._rows = np.zeros(0, np.intp)  # by member
         self._next = 0
         self.join(n)
 
@@ -97,243 +116,200 @@ class Fleet:
         return f"Fleet of {len(self)} streams of {'×'.join(map(str, self._shape))}"
 
     def update(self, x: Any, mask: Any = None, present: Any = None) -> Result:
-        """The next slice of every member that has one. All or nothing: if one is refused, nobody has learned anything.
+        """Learn from the next slice of every member that has one. If one is refused, nobody has learned anything.
 
         Args:
             x: (n, *shape) in the order of `members`, NaN where missing; or a dictionary from number to slice, and those
                 who are not in it are absent.
             mask: True where observed, if NaN does not say it; as `x`.
             present: (n,), False for those who have no slice now: their state stays as it is, bit for bit.
+
+        Returns:
+            The slices as their models see them, members first.
+
+        Raises:
+            TypeError: A slice does not hold real numbers.
+            ValueError: A slice has another shape, or infinite values.
+            KeyError: A number in the dictionary is not a member.
         """
-        piece, here = self._from_dict(x, mask, present) if isinstance(x, Mapping) else self._door(x, mask, present)
-        units = self._units[self._places]
-        new = here & (units == 0)
-        if new.any():
-            units[new] = first_units(Slice(piece.values[new], piece.mask[new]))
-            new &= units > 0
+        validated, here = as_member_slices(x, mask, present, self._ids, self._shape)
+        units = self._units[self._rows]
+        without_unit = here & (units == 0)
+        if without_unit.any():
+            units[without_unit] = first_units(Slice(validated.values[without_unit], validated.mask[without_unit]))
         scaling = Scaling.of(self._config, units.reshape(-1, *([1] * len(self._shape))))
-        capacity = len(self._units)
-        values = np.zeros((capacity, *self._shape), self._config.dtype)
-        values[self._places] = scaling.scaled(piece.values)
-        masks = self._spread(piece.mask, np.zeros((capacity, *self._shape), np.bool_))
-        beginning, on_board = (self._spread(one, np.zeros(capacity, np.bool_)) for one in (new, here))
-        cross_predicts = (
-            (self._units > 0) & (self._steps > 0) if not self._config.robust else np.zeros(capacity, np.bool_)
+        predicting = (self._units > 0) & (self._steps > 0) & (not self._config.robust)
+        slices = _Slices(
+            self._by_row(scaling.scaled(validated.values)),
+            self._by_row(validated.mask),
+            self._by_row(here),
+            self._by_row(without_unit & (units > 0)),
+            self._halves(predicting),
         )
-        halves = self._halves(cross_predicts)
-
-        def chunk(number: int) -> tuple[Core, Report | None, Any]:
-            part = slice(number * self._size, (number + 1) * self._size)
-            core, cross_predicted = self._chunks[number], None
-            if number > 0 and not on_board[part].any():
-                return core, None, None
-            with scope(self._config):
-                if beginning[part].any():
-                    core = batch.restart(core, beginning[part], self._settings, with_window=False)
-                if halves is not None:
-                    cross_predicted = batch.cross_predict_all(
-                        core, values[part], masks[part], halves[part], self._settings
-                    )
-                return *batch.advance_all(
-                    core, values[part], masks[part], on_board[part], self._settings
-                ), cross_predicted
-
-        chunks, reports, cross_predicted = zip(*_in_threads(chunk, len(self._chunks)), strict=True)
+        chunks, reports, predictions = zip(
+            *_in_threads(partial(self._step_chunk, slices), len(self._chunks)), strict=True
+        )
         output = Output(
             config=self._config,
             scaling=scaling,
             reports=reports,
-            given=Given(piece),
-            cross_predicted=None if halves is None else self._joined(cross_predicted),
-            rows=self._places,
-            could_predict=cross_predicts[self._places],
+            given=DeviceSlice(validated),
+            cross_predicted=None if slices.halves is None else self._joined(predictions),
+            rows=self._rows,
+            could_predict=predicting[self._rows],
         )
-        self._chunks, self._units = list(chunks), self._spread(units, self._units.copy())
-        self._steps = self._steps + on_board
+        self._chunks = list(chunks)
+        self._units = self._units.copy()
+        self._units[self._rows] = units
+        self._steps = self._steps + slices.present
         return Result(output, members=self._ids.copy(), present=here)
 
+    def _step_chunk(self, slices: _Slices, number: int) -> tuple[Core, Report | None, Any]:
+        """The chunk after its slices, what is reported of them, and their cross-prediction."""
+        part = slice(number * self._chunk_size, (number + 1) * self._chunk_size)
+        core, predicted = self._chunks[number], None
+        if number > 0 and not slices.present[part].any():  # the first is always reported: others take its shapes
+            return core, None, None
+        values, mask = slices.values[part], slices.mask[part]
+        with precision(self._config):
+            if slices.starting[part].any():
+                core = batching.restart(core, slices.starting[part], self._settings, with_window=False)
+            if slices.halves is not None:
+                predicted = batching.cross_predict_all(core, values, mask, slices.halves[part], self._settings)
+            return *batching.advance_all(core, values, mask, slices.present[part], self._settings), predicted
+
     def join(self, k: int = 1) -> NDArray[np.int64]:
-        """New members that have seen nothing; returns their numbers."""
+        """Add members that have seen nothing.
+
+        Args:
+            k: How many.
+
+        Returns:
+            Their numbers.
+        """
         k = operator.index(k)
         if k < 0:
             raise ValueError(f"k must be 0 or more, got {k}.")
         self._grow(len(self) + k)
-        free = np.setdiff1d(np.arange(len(self._units)), self._places)[:k]
-        used = self._steps[free] > 0
-        for number in np.unique(free[used] // self._size):
-            which = np.zeros(self._size, np.bool_)
-            which[free[free // self._size == number] % self._size] = True
-            with scope(self._config):
-                self._chunks[number] = batch.restart(self._chunks[number], which, self._settings, with_window=True)
+        free = np.setdiff1d(np.arange(len(self._units)), self._rows)[:k]
+        for number in np.unique(free[self._steps[free] > 0] // self._chunk_size):
+            which = np.zeros(self._chunk_size, np.bool_)
+            which[free[free // self._chunk_size == number] % self._chunk_size] = True
+            with precision(self._config):
+                self._chunks[number] = batching.restart(self._chunks[number], which, self._settings, with_window=True)
         self._units[free], self._steps[free] = 0.0, 0
         ids = np.arange(self._next, self._next + k, dtype=np.int64)
-        self._ids, self._places = np.concatenate([self._ids, ids]), np.concatenate([self._places, free])
+        self._ids, self._rows = np.concatenate([self._ids, ids]), np.concatenate([self._rows, free])
         self._next += k
         return ids
 
     def leave(self, ids: Any) -> None:
-        """Members that go for good; their places are given to those who join."""
+        """Remove members for good; their rows are given to those who join.
+
+        Args:
+            ids: Their numbers, or one number.
+        """
         stay = np.ones(len(self), np.bool_)
-        stay[self._positions(np.atleast_1d(np.asarray(ids)))] = False
-        self._ids, self._places = self._ids[stay], self._places[stay]
+        stay[positions_of(self._ids, np.atleast_1d(np.asarray(ids)))] = False
+        self._ids, self._rows = self._ids[stay], self._rows[stay]
 
     def extract(self, member: int) -> RobustCP:
-        """A model that goes on alone from where this member stands; the member stays."""
-        place = self._places[self._positions(np.asarray([member]))[0]]
-        steps = int(self._steps[place])
+        """A single model that goes on from where this member is; the member stays.
+
+        Args:
+            member: Its number.
+        """
+        row = self._rows[positions_of(self._ids, np.asarray([member]))[0]]
+        steps, window = int(self._steps[row]), self._config.window
         if steps == 0:
             raise ValueError(f"member {member} has seen no slice yet: make a new RobustCP instead.")
-        with scope(self._config):
-            core = jax.tree.map(lambda leaf: leaf[place % self._size].copy(), self._chunks[place // self._size])
-        gaps = np.asarray((~core.window.mask).reshape(self._config.window, -1).sum(axis=1))
-        order = (int(core.window.newest) - np.arange(min(steps, self._config.window))[::-1]) % self._config.window
-        missing = tuple(int(count) for count in gaps[order])
-        state = State(self._config, self._shape, float(self._units[place]), steps, core, missing)
+        with precision(self._config):
+            chunk = self._chunks[row // self._chunk_size]
+            core = jax.tree.map(lambda leaf: leaf[row % self._chunk_size].copy(), chunk)
+        missing = np.asarray((~core.window.mask).reshape(window, -1).sum(axis=1))
+        order = (int(core.window.newest) - np.arange(min(steps, window))[::-1]) % window
+        counts = tuple(int(count) for count in missing[order])
+        state = State(self._config, self._shape, float(self._units[row]), steps, core, counts)
         model = RobustCP(**self._params)
-        model._panel = Panel((self._config,), (Member(state),), steps, np.full(self._shape, np.nan), 0, 0)
+        model._selection = Selection((self._config,), (Candidate(state),), steps, np.full(self._shape, np.nan), 0, 0)
         return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all members to one file, atomically."""
         leaves = [jax.tree_util.tree_flatten_with_path(chunk)[0] for chunk in self._chunks]
         arrays = {
-            saving.name_of(same[0][0]): gathered([leaf for _, leaf in same], self._places)
+            models.name_of(same[0][0]): gathered([leaf for _, leaf in same], self._rows)
             for same in zip(*leaves, strict=True)
         }
-        numbers = {"ids": self._ids, "units": self._units[self._places], "steps": self._steps[self._places]}
+        numbers = {"ids": self._ids, "units": self._units[self._rows], "steps": self._steps[self._rows]}
         header = {"params": self._params, "shape": list(self._shape), "next": self._next}
-        saving.save_fleet(path, header, {**arrays, **numbers})
+        models.save_fleet(path, header, {**arrays, **numbers})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The fleet that `save` wrote; it goes on exactly where it stopped."""
-        header, arrays = saving.load_fleet(path, lambda params: _checked(**_separate(params)))
+        """The fleet that `save` wrote; it goes on exactly where it stopped.
+
+        Raises:
+            CheckpointError: The file is damaged, or does not hold a fleet of this version.
+        """
+        header, arrays = models.load_fleet(path, lambda params: _validated_config(params.pop("preset"), params))
         fleet = cls(len(arrays["ids"]), header["shape"], **header["params"])
         fleet._ids, fleet._next = arrays["ids"], int(header["next"])
-        fleet._units[fleet._places], fleet._steps[fleet._places] = arrays["units"], arrays["steps"]
-        with scope(fleet._config):
+        fleet._units[fleet._rows], fleet._steps[fleet._rows] = arrays["units"], arrays["steps"]
+        with precision(fleet._config):
             for number, chunk in enumerate(fleet._chunks):
-                part = slice(number * fleet._size, min((number + 1) * fleet._size, len(fleet)))
+                part = slice(number * fleet._chunk_size, min((number + 1) * fleet._chunk_size, len(fleet)))
                 leaves, tree = jax.tree_util.tree_flatten_with_path(chunk)
                 new = [
-                    leaf.at[: part.stop - part.start].set(arrays[saving.name_of(name)][part]) for name, leaf in leaves
+                    leaf.at[: part.stop - part.start].set(arrays[models.name_of(keys)][part]) for keys, leaf in leaves
                 ]
                 fleet._chunks[number] = jax.tree_util.tree_unflatten(tree, new)
         return fleet
 
-    def _door(self, x: Any, mask: Any, present: Any) -> tuple[Slice, NDArray[np.bool_]]:
-        """Checked slices of all members, and who is present."""
-        n, wanted = len(self), (len(self), *self._shape)
-        here = np.ones(n, np.bool_) if present is None else np.asarray(present)
-        if here.shape != (n,) or here.dtype.kind != "b":
-            raise ValueError(f"present must be {n} times True or False, one per member, got {_kind_of(here)}.")
-        if peek_shape(x) != wanted:
-            raise ValueError(f"x must have shape {wanted}, a slice for each of the {n} members, got {peek_shape(x)}.")
-        if not here.all():  # what stands in the place of the absent is nobody's business
-            there = np.broadcast_to(here.reshape(-1, *([1] * len(self._shape))), wanted)
-            mask = there if mask is None else there & np.asarray(mask)
-        try:
-            return as_slice(x, mask), here.copy()
-        except ValueError:
-            self._blame(x, mask)
-            raise
-
-    def _from_dict(self, x: Mapping[int, Any], mask: Any, present: Any) -> tuple[Slice, NDArray[np.bool_]]:
-        if present is not None or not isinstance(mask, (Mapping, type(None))):
-            raise TypeError("with x as a dictionary, mask must be one too and present is who is in it: leave it out.")
-        positions, pieces = self._positions(np.asarray(list(x))), []
-        for member, one in x.items():
-            try:
-                pieces.append(as_slice(one, None if mask is None else mask.get(member), shape=self._shape))
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"member {member}: {error}") from None
-        wanted = len(self), *self._shape
-        values = np.zeros(wanted, np.result_type(np.float32, *(piece.values.dtype for piece in pieces)))
-        observed = np.zeros(wanted, np.bool_)
-        for position, piece in zip(positions, pieces, strict=True):
-            values[position], observed[position] = piece.values, piece.mask
-        here = np.zeros(len(self), np.bool_)
-        here[positions] = True
-        return Slice(values, observed), here
-
-    def _blame(self, x: Any, mask: Any) -> None:
-        """Say whose slice it is that is infinite."""
-        values = np.ma.filled(x, np.nan) if isinstance(x, np.ma.MaskedArray) else np.asarray(x, np.float64)
-        infinite = np.isinf(values) if mask is None else np.isinf(values) & np.asarray(mask, np.bool_)
-        bad = np.flatnonzero(infinite.reshape(len(self), -1).any(axis=1))
-        if bad.size:
-            raise ValueError(
-                f"member {self._ids[bad[0]]}: x must be finite where observed, and {bad.size} of {len(self)} members "
-                "have infinite entries: set them to NaN if they are missing"
-            ) from None
-
-    def _positions(self, ids: NDArray[Any]) -> NDArray[np.intp]:
-        """Where these members stand in `members`."""
-        if ids.size == 0:
-            return np.zeros(0, np.intp)
-        if ids.dtype.kind not in "iu" or ids.ndim != 1:
-            raise TypeError(f"members have whole numbers, got {ids.tolist()!r}.")
-        found = np.searchsorted(self._ids, ids)  # numbers only ever grow
-        known = (found < len(self)) & (self._ids[np.minimum(found, len(self) - 1)] == ids) if len(self) else ids < 0
-        if not known.all():
-            raise KeyError(f"member {ids[~known][0]} is not in the fleet: it has left, or never joined.")
-        if len(np.unique(ids)) < len(ids):
-            raise ValueError("a member is named twice: name each once.")
-        return found
-
     def _grow(self, needed: int) -> None:
-        """Room for so many."""
-        size, number = self._size, len(self._chunks)
-        while needed > size * max(number, 1) and number <= 1 and size < CHUNK[_kind()]:
+        """Make rows for so many members."""
+        size, number = self._chunk_size, len(self._chunks)
+        while needed > size * max(number, 1) and number <= 1 and size < platform.current().chunk_members:
             size *= 2
         number = max(number, -(-needed // size), 1)
         if size * number == len(self._units):
             return
-        self._check_memory(size * number, size)
-        with scope(self._config):
-            if self._chunks and size > self._size:
-                more = batch.fresh(self._settings, size - self._size, self._shape)
+        check_fleet_memory(self._config, self._shape, size * number, size)
+        with precision(self._config):
+            if self._chunks and size > self._chunk_size:
+                more = batching.fresh(self._settings, size - self._chunk_size, self._shape)
                 self._chunks = [jax.tree.map(lambda a, b: jax.numpy.concatenate([a, b]), self._chunks[0], more)]
-            self._chunks += [batch.fresh(self._settings, size, self._shape) for _ in range(number - len(self._chunks))]
-        self._size = size
+            self._chunks += [
+                batching.fresh(self._settings, size, self._shape) for _ in range(number - len(self._chunks))
+            ]
+        self._chunk_size = size
         extra = size * number - len(self._units)
         self._units = np.concatenate([self._units, np.zeros(extra)])
         self._steps = np.concatenate([self._steps, np.zeros(extra, np.int64)])
 
-    def _check_memory(self, capacity: int, size: int) -> None:
-        kept, worked = functional.memory(self._config, self._shape)
-        device = jax.devices()[0].memory_stats() if _kind() == "other" else None
-        free = device["bytes_limit"] - device["bytes_in_use"] if device else functional.free_memory()
-        needed = 2 * capacity * kept + min(capacity, size * _workers()) * worked
-        if needed > free:
-            raise ValueError(
-                f"{capacity} members of shape {self._shape} with window={self._config.window} and "
-                f"max_rank={self._config.max_rank} need about {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are "
-                "free: use fewer members, or a smaller window or max_rank."
-            )
-
-    def _halves(self, cross_predicts: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-        """For models that are not robust: which half of its slice each entry belongs to, as a single model has it."""
-        if not cross_predicts.any():
+    def _halves(self, predicting: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """By row, as a single model has them; None where nobody needs them."""
+        if not predicting.any():
             return None
-        halves = np.zeros((len(cross_predicts), *self._shape), np.bool_)
-        for steps in np.unique(self._steps[cross_predicts]):
-            halves[self._steps == steps] = half_of_all(self._shape, int(steps))
+        halves = np.zeros((len(predicting), *self._shape), np.bool_)
+        for steps in np.unique(self._steps[predicting]):
+            halves[self._steps == steps] = half_of_shape(self._shape, int(steps))
         return halves
 
-    def _joined(self, cross_predicted: Sequence[Any]) -> CrossPrediction:
-        """What was foretold, members first."""
+    def _joined(self, predictions: Sequence[Any]) -> CrossPrediction:
+        """The cross-predictions of all chunks, members first."""
         mean, variance = (
-            gathered([None if one is None else one[part] for one in cross_predicted], self._places) for part in (0, 1)
+            gathered([None if one is None else one[part] for one in predictions], self._rows) for part in (0, 1)
         )
         return CrossPrediction(mean, np.where(variance > 0, variance, 1))
 
-    def _spread(self, by_member: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
-        places[self._places] = by_member
-        return places
+    def _by_row(self, by_member: NDArray[Any]) -> NDArray[Any]:
+        rows = np.zeros((len(self._units), *by_member.shape[1:]), by_member.dtype)
+        rows[self._rows] = by_member
+        return rows
 
 
-def _checked(preset: str, settings: Mapping[str, Any]) -> Config:
+def _validated_config(preset: str, settings: Mapping[str, Any]) -> Config:
     if preset in REFUSED:
         raise ValueError(f"preset must be 'fixed' in a fleet, got {preset!r}: use single RobustCP models for that.")
     config = make_config(preset, **settings)
@@ -342,29 +318,9 @@ def _checked(preset: str, settings: Mapping[str, Any]) -> Config:
     return config
 
 
-def _separate(params: dict[str, Any]) -> dict[str, Any]:
-    return {"preset": params["preset"], "settings": {k: v for k, v in params.items() if k != "preset"}}
-
-
 def _in_threads(work: Any, count: int) -> list[Any]:
-    """The work of all chunks; several at a time, since one alone keeps neither all cores nor a GPU busy."""
+    """The work of all chunks, several at a time."""
     if count == 1:
         return [work(0)]
-    with ThreadPoolExecutor(_workers()) as pool:
+    with ThreadPoolExecutor(platform.current().chunk_threads) as pool:
         return list(pool.map(work, range(count)))
-
-
-def _workers() -> int:
-    return (os.cpu_count() or 1) if _kind() == "cpu" else 4
-
-
-def _kind() -> str:
-    return "cpu" if jax.default_backend() == "cpu" else "other"
-
-
-def _kind_of(array: NDArray[Any]) -> str:
-    return f"{array.dtype} of shape {array.shape}"
-
-
-def _power_of_two(number: int) -> int:
-    return 1 << max(number - 1, 0).bit_length()

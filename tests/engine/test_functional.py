@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import undertow as ut
-from undertow.engine import functional
+from undertow.engine import capacity, functional
 from undertow.lab.synthetic.streams import drifting
 from undertow.model.factors import predict, rank
 from undertow.model.step import advance
@@ -338,14 +338,14 @@ def test_places_follow_the_rank_and_change_nothing_else(monkeypatch, tmp_path):
     full, narrow = ut.RobustCP("fixed", **settings), ut.RobustCP("fixed", **settings)
     places = []
     for x in data.values:
-        monkeypatch.setattr(functional, "LARGE", math.inf)
+        monkeypatch.setattr(capacity, "LARGE_WINDOW", math.inf)
         expected = full.update(x)
-        monkeypatch.setattr(functional, "LARGE", 0)
+        monkeypatch.setattr(capacity, "LARGE_WINDOW", 0)
         found = narrow.update(x)
         np.testing.assert_allclose(found.low_rank, expected.low_rank, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(found.std, expected.std, rtol=1e-5)
         assert found.status.codes == expected.status.codes
-        places.append(narrow.state.core.factors.active.shape[0])
+        places.append(narrow.state.capacity)
     assert places[0] == 16
     assert places[-1] < 16
     narrow.save(tmp_path / "narrow.ckpt")
@@ -354,7 +354,7 @@ def test_places_follow_the_rank_and_change_nothing_else(monkeypatch, tmp_path):
 
 
 def test_places_grow_when_they_are_full(monkeypatch):
-    monkeypatch.setattr(functional, "LARGE", 0)
+    monkeypatch.setattr(capacity, "LARGE_WINDOW", 0)
     config = ut.make_config("fixed", max_rank=16, window=3)
     state = ut.init(config, (6, 5))
     for x in drifting((6, 5), 2, slices=6, seed=1).values:
@@ -362,25 +362,25 @@ def test_places_grow_when_they_are_full(monkeypatch):
     factors = rank.resized(state.core.factors, 4)
     np.testing.assert_allclose(predict.low_rank(factors), predict.low_rank(state.core.factors), rtol=1e-5, atol=1e-6)
     crowded = replace(state, steps=10, core=replace(state.core, factors=replace(factors, active=factors.active | True)))
-    grown = functional.fitted(crowded)
-    assert grown.core.factors.active.shape == (8,)
+    grown = capacity.with_fitting_slots(crowded)
+    assert grown.capacity == 8
     assert int(grown.core.factors.active.sum()) == 4
-    assert functional.fitted(replace(crowded, steps=11)) is not grown
-    assert functional.fitted(replace(crowded, steps=11)).core.factors.active.shape == (4,)
+    assert capacity.with_fitting_slots(replace(crowded, steps=11)) is not grown
+    assert capacity.with_fitting_slots(replace(crowded, steps=11)).capacity == 4
 
 
 def test_huge_windows_need_not_wait_for_few_places(monkeypatch):
-    monkeypatch.setattr(functional, "LARGE", 0)
+    monkeypatch.setattr(capacity, "LARGE_WINDOW", 0)
     state = ut.init(ut.make_config("fixed", max_rank=16, window=20), (6, 5))
-    for x in drifting((6, 5), 2, slices=functional.REVIEW, seed=1).values:
+    for x in drifting((6, 5), 2, slices=capacity.REVIEW_INTERVAL, seed=1).values:
         state, _ = ut.step(state, x)
-    assert functional.fitted(state).core.factors.active.shape == (16,)
-    monkeypatch.setattr(functional, "HUGE", 20 * 30)
-    assert functional.fitted(state).core.factors.active.shape == (4,)
+    assert capacity.with_fitting_slots(state).capacity == 16
+    monkeypatch.setattr(capacity, "HUGE_WINDOW", 20 * 30)
+    assert capacity.with_fitting_slots(state).capacity == 4
     emptier = replace(state.core.window, mask=state.core.window.mask.at[0].set(False))  # one slice less is known
-    assert functional.fitted(replace(state, core=replace(state.core, window=emptier))).core.factors.active.shape == (
-        16,
-    )
+    assert capacity.with_fitting_slots(
+        replace(state, core=replace(state.core, window=emptier))
+    ).core.factors.active.shape == (16,)
 
 
 def test_results_are_fetched_when_asked_for(monkeypatch):

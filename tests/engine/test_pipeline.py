@@ -4,14 +4,14 @@ import copy
 import pickle
 import threading
 from concurrent.futures import Future
+from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.engine import pipeline as ahead
-from undertow.engine import selection as panel
+from undertow.engine import platform, selection
 from undertow.engine.pipeline import Demand
 from undertow.inputs.scaling import Scaling
 from undertow.lab.synthetic.streams import drifting
@@ -21,8 +21,8 @@ SETTINGS = {"max_rank": 3, "window": 4}
 
 @pytest.fixture
 def threaded(monkeypatch):
-    monkeypatch.setattr(ahead, "elsewhere", lambda: True)
-    monkeypatch.setattr(ahead, "LARGE_SLICE", 0)
+    device = replace(platform.ACCELERATOR, pipeline_entries=0)
+    monkeypatch.setattr(platform, "current", lambda: device)
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def slices():
 def test_the_answers_are_the_same(slices, monkeypatch):
     plain = ut.RobustCP("fixed", **SETTINGS)
     expected = [plain.update(x) for x in slices]
-    monkeypatch.setattr(ahead, "elsewhere", lambda: True)
-    monkeypatch.setattr(ahead, "LARGE_SLICE", 0)
+    device = replace(platform.ACCELERATOR, pipeline_entries=0)
+    monkeypatch.setattr(platform, "current", lambda: device)
     model = ut.RobustCP("fixed", **SETTINGS)
     results = [model.update(x) for x in slices]
     for one, other in zip(results, expected, strict=True):
@@ -99,7 +99,7 @@ def test_a_step_that_fails_says_so_to_whoever_asks_next(slices, monkeypatch):
         raise MemoryError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(panel, "learn", broken)
+        patch.setattr(selection, "step", broken)
         result = model.update(slices[3])
         with pytest.raises(MemoryError, match="no room"):
             _ = result.rank
@@ -128,7 +128,7 @@ def test_an_interrupted_wait_loses_nothing(slices, monkeypatch):
     for x in slices[:4]:
         model.update(x)
         twin.update(x)
-    real, may_go = panel.learn, threading.Event()
+    real, may_go = selection.step, threading.Event()
 
     def slow(*given):
         may_go.wait(60)
@@ -137,7 +137,7 @@ def test_an_interrupted_wait_loses_nothing(slices, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(panel, "learn", slow)
+    monkeypatch.setattr(selection, "step", slow)
     model.update(slices[4])
     with monkeypatch.context() as patch:
         patch.setattr(Future, "result", interrupted)
@@ -151,7 +151,7 @@ def test_an_interrupted_wait_loses_nothing(slices, monkeypatch):
 @pytest.mark.usefixtures("threaded")
 def test_fit_ends_when_the_last_slice_is_learned(slices, monkeypatch):
     model = ut.RobustCP("fixed", **SETTINGS).fit(slices[:3])
-    real, calls = panel.learn, []
+    real, calls = selection.step, []
 
     def last_fails(*given):
         calls.append(1)
@@ -160,7 +160,7 @@ def test_fit_ends_when_the_last_slice_is_learned(slices, monkeypatch):
         return real(*given)
 
     before = model.reconstruct()
-    monkeypatch.setattr(panel, "learn", last_fails)
+    monkeypatch.setattr(selection, "step", last_fails)
     with pytest.raises(MemoryError):
         model.partial_fit(slices[3:6])
     np.testing.assert_array_equal(model.reconstruct(), before)

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undertow as ut
-from undertow.engine import functional
-from undertow.inputs import packing as placing
-from undertow.inputs.sparse import as_entries, bucket, fibres
+from undertow.engine import capacity, functional, memory
+from undertow.inputs import packing
+from undertow.inputs.packing import entry_capacity, fibres
+from undertow.inputs.sparse import as_entries
+from undertow.inputs.split import half
 from undertow.model.step import advance
 
 SHAPE = (11, 8)
@@ -48,7 +50,7 @@ def test_both_paths_agree(changes):
         assert (ours.rank, ours.iterations, ours.status) == (theirs.rank, theirs.iterations, theirs.status)
         assert ours.elbo == pytest.approx(theirs.elbo, rel=1e-9)
         np.testing.assert_array_equal(ours.indices, x.indices)
-        rooms.append(observed.entries)
+        rooms.append(observed.entry_capacity)
         ranks.append(ours.rank)
     assert rooms[6:8] == [64, 96]  # the window has grown
     assert len(set(ranks)) > 1
@@ -64,17 +66,17 @@ def test_both_paths_agree(changes):
 @pytest.fixture
 def always_sparse(monkeypatch):
     """However small: so that tests need not be large."""
-    monkeypatch.setattr(functional, "SMALL_WINDOW", 0)
-    monkeypatch.setattr(functional, "MOST_OBSERVED", 1.0)
+    monkeypatch.setattr(capacity, "SMALL_WINDOW", 0)
+    monkeypatch.setattr(capacity, "SPARSE_FRACTION", 1.0)
 
 
 def test_the_first_slice_decides_which_path():
     row = np.arange(40)
     few = ut.Entries((row, row), row + 1.0, (20_000, 500))
-    assert functional.prefers_entries(20, few)
-    assert not functional.prefers_entries(20, replace(few, shape=(200, 400)))  # small
+    assert capacity.prefers_entries(20, few)
+    assert not capacity.prefers_entries(20, replace(few, shape=(200, 400)))  # small
     many = np.unravel_index(np.arange(60_000), (1000, 1000))
-    assert not functional.prefers_entries(20, ut.Entries(many, np.ones(60_000), (1000, 1000)))  # 6 %
+    assert not capacity.prefers_entries(20, ut.Entries(many, np.ones(60_000), (1000, 1000)))  # 6 %
     result = ut.RobustCP(window=3).update(few)
     assert result.low_rank.shape == (40,)
     told = {"entries": "observed", "noise": "shared", "level": False, "robust": True, "max_rank": 16}
@@ -160,7 +162,7 @@ def test_a_slice_without_entries(always_sparse):
         ((([0, 1], [0, 1]), [1.0], (2, 2)), "indices of mode 0 must be as many"),
         ((([0, 2], [0, 1]), [1.0, 2.0], (2, 2)), "below its size 2, got 2"),
         ((([0, -1], [0, 1]), [1.0, 2.0], (2, 2)), "at least 0 and below its size 2, got -1"),
-        ((([0.0, 1.0], [0, 1]), [1.0, 2.0], (2, 2)), "must be whole numbers, got dtype float64"),
+        ((([0.0, 1.0], [0, 1]), [1.0, 2.0], (2, 2)), "must be integers, got dtype float64"),
         ((([0, 1],), [1.0, 2.0], (2, 2)), "a tuple of 2 arrays"),
         ((np.zeros((2, 2), int), [1.0, 2.0], (2, 2)), "a tuple of 2 arrays.* got ndarray"),
         ((([0, 1], [0, 1]), [1.0, np.inf], (2, 2)), r"must be finite, got 1 infinite of 2, the first at \(1, 1\)"),
@@ -170,7 +172,7 @@ def test_a_slice_without_entries(always_sparse):
         ((([0, 0],) * 3, [1.0, 2.0], (2**31 - 1,) * 3), "once each"),
         ((([0], [0]), [[1.0]], (2, 2)), "in one row"),
         ((([0], [0]), [1.0], (2, 0)), "each of size 1 to"),
-        ((([0], [0]), [1.0], (2, 2.5)), "tuple of whole numbers"),
+        ((([0], [0]), [1.0], (2, 2.5)), "tuple of integers"),
     ],
 )
 def test_bad_entries_are_refused_in_one_sentence(arguments, message):
@@ -192,16 +194,15 @@ def test_what_goes_in_comes_back(data):
     indices = np.unravel_index(where, shape)
     values = np.array(data.draw(st.lists(st.floats(-9, 9), min_size=where.size, max_size=where.size)))
     x = ut.Entries(indices, values, shape)
-    room = bucket(where.size)
+    room = entry_capacity(where.size)
     assert room >= max(64, where.size)
-    (kept,) = placing.placed(x, room, x.values)
-    np.testing.assert_array_equal(placing.as_given(kept, x), values)
-    entry_index = placing.entry_index(x, room)
+    (kept,) = packing.packed(x, room, x.values)
+    np.testing.assert_array_equal(packing.unpacked(kept, x), values)
+    entry_index = packing.entry_index(x, room)
     whole = x.to_slice()
     sorted_ones = tuple(index[: where.size] for index in entry_index.indices)
     np.testing.assert_array_equal(whole.values[sorted_ones], kept[: where.size])
-    half = placing.half(whole, 7)
-    np.testing.assert_array_equal(half[indices], placing.half(x, 7))
+    np.testing.assert_array_equal(half(whole, 7)[indices], half(x, 7))
     smaller = sorted(range(len(shape)), key=lambda mode: -shape[mode])
     for level, fibre in enumerate(fibres(sorted_ones, shape), start=1):
         rest = np.stack([sorted_ones[mode] for mode in smaller[level:]])
@@ -210,7 +211,7 @@ def test_what_goes_in_comes_back(data):
 
 
 def test_buckets_are_few_and_fit():
-    rooms = [bucket(count) for count in range(1, 5000)]
+    rooms = [entry_capacity(count) for count in range(1, 5000)]
     assert all(room >= count for count, room in enumerate(rooms, start=1))
     assert sorted(set(rooms)) == [64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144]
 
@@ -219,8 +220,10 @@ def compiled(shape, count, rank=2):
     config = ut.make_config("fixed", max_rank=rank, window=3, noise="shared")
     state = functional.init(config, shape, entries=count)
     x = ut.Entries(tuple(np.arange(count) for _ in shape), np.ones(count), shape)
-    values = placing.placed(x, state.entries, x.values.astype(np.float32), x.mask)
-    return advance.lower(state.core, *values, config.settings(), None, placing.entry_index(x, state.entries)).compile()
+    values = packing.packed(x, state.entry_capacity, x.values.astype(np.float32), x.mask)
+    return advance.lower(
+        state.core, *values, config.settings(), None, packing.entry_index(x, state.entry_capacity)
+    ).compile()
 
 
 def test_memory_goes_with_entries_and_rows_not_with_the_size_of_a_slice():
@@ -233,17 +236,17 @@ def test_memory_goes_with_entries_and_rows_not_with_the_size_of_a_slice():
     assert per_row < 4 * 100  # a slice has 10,000 entries per row
     assert twice.temp_size_in_bytes - large.temp_size_in_bytes < 3 * 96 * 4 * 100
     config = ut.make_config("fixed", max_rank=2, window=3, noise="shared")
-    needed = sum(placing.memory(config, (10_000, 10_000), 96))
+    needed = sum(memory.sparse_bytes(config, (10_000, 10_000), 96))
     assert large.temp_size_in_bytes + large.argument_size_in_bytes + large.output_size_in_bytes < needed
 
 
 def test_slices_too_large_for_memory_are_refused(monkeypatch):
-    monkeypatch.setattr(functional, "free_memory", lambda: 10_000_000)
+    monkeypatch.setattr(memory, "free_memory", lambda: 10_000_000)
     with pytest.raises(ValueError, match="GiB are free"):
         functional.init(ut.make_config("fixed", noise="shared"), (100_000, 10_000), entries=1000)
 
 
-def test_one_program_per_bucket():
+def test_one_program_per_entry_capacity():
     config = ut.make_config("fixed", max_rank=2, window=3, noise="shared")
     before = advance._cache_size()
     state = functional.init(config, (50, 60), entries=1)
@@ -251,7 +254,7 @@ def test_one_program_per_bucket():
         state, _ = functional.step(
             state, ut.Entries((np.arange(count) % 50, np.arange(count) % 60), np.ones(count), (50, 60))
         )
-    assert state.entries == 96
+    assert state.entry_capacity == 96
     assert advance._cache_size() - before == 2
 
 

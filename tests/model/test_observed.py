@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from undertow.inputs import packing as placing
+from undertow.inputs import packing
 from undertow.inputs.sparse import Entries
 from undertow.model.factors import layout, predict, rank
 from undertow.model.noise import contaminated
@@ -38,7 +38,7 @@ def both(shape, size, length, seed, observed=0.4, **changes):
         Entries(tuple(np.nonzero(there)), slice_[there], shape) for slice_, there in zip(values, mask, strict=True)
     ]
     parts = [
-        (*placing.placed(piece, ROOM, piece.values, piece.mask), placing.entry_index(piece, ROOM)) for piece in pieces
+        (*packing.packed(piece, ROOM, piece.values, piece.mask), packing.entry_index(piece, ROOM)) for piece in pieces
     ]
     stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *parts)
     window = Window(*stacked[:2], core.window.newest, core.window.filled, stacked[2])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.engine import functional
+from undertow.engine import capacity
+from undertow.engine.capacity import missing_capacity
 from undertow.lab.synthetic.streams import drifting
 from undertow.model.factors import predict, separable
 from undertow.model.factors import rows as dense_factors
@@ -77,12 +78,12 @@ def test_a_stream_comes_out_the_same_whichever_way_is_taken(monkeypatch):
     masked, quick = ut.RobustCP("fixed", **settings), ut.RobustCP("fixed", **settings)
     taken = []
     for x in values:
-        monkeypatch.setattr(functional, "LARGE", 10**9)
+        monkeypatch.setattr(capacity, "LARGE_WINDOW", 10**9)
         expected = masked.update(x)
-        monkeypatch.setattr(functional, "LARGE", 0)
-        monkeypatch.setattr(functional, "REVIEW", 10**9)  # places stay as they are
+        monkeypatch.setattr(capacity, "LARGE_WINDOW", 0)
+        monkeypatch.setattr(capacity, "REVIEW_INTERVAL", 10**9)  # the capacity stays as it is
         found = quick.update(x)
-        taken.append(functional.holes(quick.state))
+        taken.append(missing_capacity(quick.state))
         np.testing.assert_allclose(found.low_rank, expected.low_rank, rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(found.std, expected.std, rtol=1e-6)
         assert found.iterations == expected.iterations
@@ -103,8 +104,8 @@ def test_only_models_whose_weights_fall_apart_take_the_way():
         ({**PLAIN, "level": True}, False),
     ):
         state = ut.init(ut.make_config("fixed", max_rank=2, **settings), shape)
-        assert (functional.holes(state) is not None) == expected
-    assert functional.holes(ut.init(ut.make_config("fixed", max_rank=2, **PLAIN), (5, 5))) is None
+        assert (missing_capacity(state) is not None) == expected
+    assert missing_capacity(ut.init(ut.make_config("fixed", max_rank=2, **PLAIN), (5, 5))) is None
 
 
 def test_few_holes_take_little_room():
@@ -112,4 +113,4 @@ def test_few_holes_take_little_room():
     state = ut.init(ut.make_config("fixed", max_rank=2, window=4, **PLAIN), (200, 200))
     entries = 4 * 200 * 200
     for missing, room in ((0, 0), (1, entries // 500), (entries // 500 + 1, entries // 50), (entries // 50 + 1, None)):
-        assert functional.holes(replace(state, missing=(missing,))) == room
+        assert missing_capacity(replace(state, missing=(missing,))) == room

@@ -9,7 +9,7 @@ import numpy as np
 
 from undertow.config import make_config
 from undertow.engine import batching as batch
-from undertow.engine import functional
+from undertow.engine.state import init, precision
 from undertow.model.phases import infer as looks
 from undertow.model.step import advance
 
@@ -63,7 +63,7 @@ def _add(found, jaxpr, consts=()):
 
 def slice_of(state):
     """Values, mask and, for a sparse state, where they lie."""
-    size = state.shape if state.entries is None else (state.entries,)
+    size = state.shape if state.entry_capacity is None else (state.entry_capacity,)
     values, mask = np.zeros(size, state.config.dtype), np.ones(size, bool)
     entry_index = jax.tree.map(lambda ring: ring[0], state.core.window.entry_index)
     return values, mask, entry_index
@@ -73,12 +73,10 @@ def digests():
     """All of them, by name."""
     found = {}
     for name, (preset, shape, settings) in CONFIGS.items():
-        state = functional.init(
-            make_config(preset, **SMALL, **settings), shape, entries=ENTRIES if name == "sparse" else None
-        )
-        with functional.scope(state.config):
+        state = init(make_config(preset, **SMALL, **settings), shape, entries=ENTRIES if name == "sparse" else None)
+        with precision(state.config):
             values, mask, entry_index = slice_of(state)
-            config = functional.working(state)
+            config = state.settings
             holes = {"holes": 3} if name == "nearly_full" else {}
             found[name] = digest(
                 lambda core, values, mask, config, entry_index, **holes: advance(

@@ -1,11 +1,11 @@
-"""The step of many streams of one shape at once: the same functions as `step.advance`, under `vmap`.
+"""The step of many streams of one shape: the functions of `undertow.model.step`, under `vmap`.
 
-`vmap(advance)` would sweep every member until the slowest has settled, try to quench the noise of all because of one,
-and select over whole states at every turn. Here the loops are run by the host instead: every member wants a sweep, a
-move, to be thinned, a quench or nothing more; those that want the same are gathered into a smaller batch, worked on and
-put back. Each gets exactly what `advance` would have given it. One small transfer per batch, the next wants, is all
-that the host sees. Batches have a few fixed sizes, so that little is compiled; places that are left over in one are
-computed in vain.
+`vmap(advance)` would sweep every member until the slowest has converged, try to shrink the noise of all because of one,
+and select over whole states at every turn. Here the host runs the loops instead: every member needs a sweep, a change
+of rank, pruning, a smaller noise or nothing more; those that need the same are gathered into a smaller batch, worked on
+and put back. Each gets exactly what `advance` would have given it. One small transfer per batch, what is needed next,
+is all that the host sees. Batches have a few fixed sizes, so that little is compiled; rows that are left over in one
+are computed in vain.
 
 `undertow bench fleet` measures it.
 """
@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from undertow.engine import platform
 from undertow.model.phases.infer import Report, cross_predict
 from undertow.model.phases.sweep import Progress, swept
 from undertow.model.settings import Settings
@@ -34,71 +35,81 @@ if TYPE_CHECKING:
 
 Tree = TypeVar("Tree")
 
-WORK: tuple[Callable[[Settings, Window, Progress], Progress], ...] = (swept, moves, thinned, quenched)
-"""What a member can want, in order of number, from 1 on; 0 is nothing more."""
-SHRINK = 8
+NOTHING, SWEEP, MOVES, PRUNE, SHRINK_NOISE = range(5)
+"""What a member can need next."""
+WORK: dict[int, Callable[[Settings, Window, Progress], Progress]] = {
+    SWEEP: swept,
+    MOVES: moves,
+    PRUNE: thinned,
+    SHRINK_NOISE: quenched,
+}
+BATCH_RATIO = 8
 """Each size of batch over the next smaller one."""
-SMALLEST = {"cpu": 8, "other": 64}
-"""Smallest batch."""
-FULL = {"cpu": 0.75, "other": 0.25}
-"""How full a batch must be, or else smaller ones are used: starting one costs little on CPUs, and much on GPUs."""
 
 
 def advance_all(
     core: Core, values: NDArray[Any], mask: NDArray[np.bool_], present: NDArray[np.bool_], settings: Settings
 ) -> tuple[Core, Report]:
-    """One slice for every member that is present; all arguments but `settings` have members as their first axis.
+    """One slice for every member that is present.
 
-    Members that are absent keep their state bit for bit.
+    Args:
+        core: States of all members, members first, as in all arrays here.
+        values: Scaled slices.
+        mask: True where observed.
+        present: Which members have a slice. The others keep their state bit for bit.
+        settings: The same for all.
+
+    Returns:
+        The states after the slices, and the reports, of which those of absent members mean nothing.
     """
     window, progress, asked = open_all(core, values, mask, settings)
-    wants = np.where(present, fetch(asked), 0)
+    needs = np.where(present, fetch(asked), NOTHING)
 
-    def work(want: int) -> None:
+    def work(need: int) -> None:
         nonlocal progress
-        for places, size in batches(np.flatnonzero(wants == want), len(wants)):
-            padded = np.full(size, len(wants), np.int32)
-            padded[: len(places)] = places
-            progress, asked = work_some(WORK[want - 1], settings, window, progress, padded)
-            wants[places] = fetch(asked)[: len(places)]
+        for rows, size in batches(np.flatnonzero(needs == need), len(needs)):
+            padded = np.full(size, len(needs), np.int32)
+            padded[: len(rows)] = rows
+            progress, asked = work_some(WORK[need], settings, window, progress, padded)
+            needs[rows] = fetch(asked)[: len(rows)]
 
-    while (wants == 1).any() or (wants == 2).any():
-        while (wants == 1).any():
-            work(1)
-        work(2)
-    work(3)
-    work(4)
+    while (needs == SWEEP).any() or (needs == MOVES).any():
+        while (needs == SWEEP).any():
+            work(SWEEP)
+        work(MOVES)
+    work(PRUNE)
+    work(SHRINK_NOISE)
     result: tuple[Core, Report] = close_all(core, window, progress, present, settings)
     return result
 
 
-def fetch(wants: Array) -> NDArray[np.int8]:
+def fetch(needs: Array) -> NDArray[np.int8]:
     """From the device: the one thing that the host must know to go on."""
-    return np.array(wants)
+    return np.array(needs)
 
 
-def batches(places: NDArray[np.intp], members: int) -> Iterator[tuple[NDArray[np.intp], int]]:
-    """The places cut into batches: those in each, and its size with what is left over."""
-    kind = "cpu" if jax.default_backend() == "cpu" else "other"
-    while len(places):
+def batches(rows: NDArray[np.intp], members: int) -> Iterator[tuple[NDArray[np.intp], int]]:
+    """The rows cut into batches: those in each, and its size with what is left over."""
+    here = platform.current()
+    while len(rows):
         size = members
-        while len(places) < FULL[kind] * size and size // SHRINK >= min(SMALLEST[kind], members):
-            size //= SHRINK
-        yield places[:size], size
-        places = places[size:]
+        while len(rows) < here.batch_fill * size and size // BATCH_RATIO >= min(here.smallest_batch, members):
+            size //= BATCH_RATIO
+        yield rows[:size], size
+        rows = rows[size:]
 
 
-def wanted(settings: Settings, window: Window, progress: Progress) -> Array:
-    """What a member wants next, as a number."""
-    last = jnp.where(crowded(progress), 3, jnp.where(too_wide(settings, window, progress), 4, 0))
-    return jnp.where(sweeping(progress), 1, jnp.where(due(settings, progress), 2, last)).astype(jnp.int8)
+def needed(settings: Settings, window: Window, progress: Progress) -> Array:
+    """What a member needs next, as a number."""
+    last = jnp.where(crowded(progress), PRUNE, jnp.where(too_wide(settings, window, progress), SHRINK_NOISE, NOTHING))
+    return jnp.where(sweeping(progress), SWEEP, jnp.where(due(settings, progress), MOVES, last)).astype(jnp.int8)
 
 
 @jax.jit
 def open_all(core: Core, values: Array, mask: Array, settings: Settings) -> tuple[Window, Progress, Array]:
-    """`step.opened` for all, and what they want next."""
+    """`step.opened` for all, and what they need next."""
     window, progress = jax.vmap(opened, in_axes=(0, 0, 0, None))(core, values, mask, settings)
-    return window, progress, jax.vmap(wanted, in_axes=(None, 0, 0))(settings, window, progress)
+    return window, progress, jax.vmap(needed, in_axes=(None, 0, 0))(settings, window, progress)
 
 
 @partial(jax.jit, static_argnames="work", donate_argnames="progress")
@@ -107,18 +118,18 @@ def work_some(
     settings: Settings,
     window: Window,
     progress: Progress,
-    places: Array,
+    rows: Array,
 ) -> tuple[Progress, Array]:
-    """Sweep, move or quench some members; places beyond the last are nobody's."""
+    """One kind of work for some members; rows beyond the last are nobody's."""
 
     def taken(tree: Tree) -> Tree:
-        part: Tree = jax.tree.map(lambda leaf: jnp.take(leaf, places, axis=0, mode="clip"), tree)
+        part: Tree = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0, mode="clip"), tree)
         return part
 
     own_window, own = taken(window), taken(progress)
     own = jax.vmap(work, in_axes=(None, 0, 0))(settings, own_window, own)
-    asked = jax.vmap(wanted, in_axes=(None, 0, 0))(settings, own_window, own)
-    progress = jax.tree.map(lambda whole, part: whole.at[places].set(part, mode="drop"), progress, own)
+    asked = jax.vmap(needed, in_axes=(None, 0, 0))(settings, own_window, own)
+    progress = jax.tree.map(lambda whole, part: whole.at[rows].set(part, mode="drop"), progress, own)
     return progress, asked
 
 
@@ -133,7 +144,7 @@ def close_all(
 
 @jax.jit
 def cross_predict_all(core: Core, values: Array, mask: Array, half: Array, settings: Settings) -> tuple[Array, Array]:
-    """`looks.foretell` for all."""
+    """`infer.cross_predict` for all."""
     means, variances = jax.vmap(cross_predict, in_axes=(0, 0, 0, 0, None))(core, values, mask, half, settings)
     return means, variances
 

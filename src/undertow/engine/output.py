@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.config import Config
-from undertow.inputs import packing
-from undertow.inputs.scaling import LOG_UNIT, Given, Scaling
+from undertow.inputs.packing import unpacked
+from undertow.inputs.scaling import LOG_UNIT, Scaling
+from undertow.inputs.transfer import DeviceSlice
 from undertow.model.flags import Flags
 from undertow.model.phases.infer import Report
 
@@ -61,7 +62,7 @@ class Output:
     config: Config
     scaling: Scaling
     reports: tuple[Report | None, ...]
-    given: Given | None = None
+    given: DeviceSlice | None = None
     cross_predicted: CrossPrediction | None = None
     indices: tuple[NDArray[np.int32], ...] | None = None
     rows: NDArray[np.intp] | None = None
@@ -131,7 +132,7 @@ class Output:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of all arrays: single precision where the slice came in it and was learned in it."""
-        single = self.given is not None and self.given.piece.values.dtype == self.config.dtype == "float32"
+        single = self.given is not None and self.given.host.values.dtype == self.config.dtype == "float32"
         return np.dtype(np.float32 if single else np.float64)
 
     @cached_property
@@ -157,7 +158,7 @@ class Output:
         else:
             array = np.asarray(getattr(self.reports[0], name))
             if self.given is not None:
-                array = packing.as_given(array, self.given.piece)
+                array = unpacked(array, self.given.host)
         return np.nan_to_num(array) if Flags.NOT_FINITE in self._any_flags else array
 
     def _gathered(self, name: str) -> NDArray[Any]:
@@ -203,10 +204,10 @@ class Output:
         of the cross-prediction."""
         assert self.cross_predicted is not None
         assert self.given is not None
-        piece = self.given.piece
-        seen = piece.mask if self._too_large is None else piece.mask & ~self._too_large[1]
+        host = self.given.host
+        seen = host.mask if self._too_large is None else host.mask & ~self._too_large[1]
         rate, ratio = self.config.outlier_rate, self.config.outlier_variance
-        values = np.where(seen, self.scaling.scaled(piece.values), 0).astype(np.float64)
+        values = np.where(seen, self.scaling.scaled(host.values), 0).astype(np.float64)
         # Fetched first: beyond the scope of its precision, an array on the device computes in single precision.
         residual = values - np.asarray(self.cross_predicted.mean, np.float64)
         square = residual**2 / np.asarray(self.cross_predicted.variance, np.float64)
@@ -219,7 +220,7 @@ class Output:
         """The data and which of them were left out for their size, if any."""
         if self.given is None or Flags.OUT_OF_RANGE not in self._any_flags:
             return None
-        return self.given.piece.values, self.scaling.too_large(self.given.piece)
+        return self.given.host.values, self.scaling.too_large(self.given.host)
 
 
 def gathered(chunks: Sequence[Any], rows: NDArray[np.intp]) -> NDArray[Any]:

@@ -1,7 +1,7 @@
-"""One slice of a stream, made and checked once, before any compiled code sees it.
+"""Validation of dense data: one slice of a stream, checked once, before any compiled code sees it.
 
 Whatever a user holds (an array with NaN, a masked array, a labelled array, nested lists) becomes a :class:`Slice`:
-finite numbers with 0 where nothing was observed, and a mask. Behind this door nobody checks again.
+finite numbers with 0 where nothing was observed, and a mask. It is not validated again after that.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ class Slice:
     """What was observed at one time step. Both arrays are fresh, C-ordered and read-only.
 
     Attributes:
-        values: float32 where that holds what came exactly, float64 otherwise; 0 where nothing was observed.
+        values: float32 where that holds the data exactly, float64 otherwise; 0 where nothing was observed.
         mask: bool of the same shape, True where observed.
-        time: the caller's label for this time step, carried along untouched.
     """
 
     values: NDArray[np.floating[Any]]
     mask: NDArray[np.bool_]
-    time: Any = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -42,10 +40,9 @@ def as_slice(
     mask: Any = None,
     *,
     shape: Sequence[int] | None = None,
-    time: Any = None,
     max_bytes: int | None = None,
 ) -> Slice:
-    """Turn ``x`` into a :class:`Slice`, or say in one sentence why that cannot be done.
+    """Validate a slice.
 
     Shape, size and type are checked before anything is copied, so that a view which claims to be huge
     (``numpy.broadcast_to``) is refused without being allocated.
@@ -55,12 +52,20 @@ def as_slice(
             ``xarray.DataArray`` or nested lists. Values under the mask are ignored, whatever they are.
         mask: True (or 1) where observed, same shape as ``x``; combined with NaN and with the mask of a masked array.
         shape: the shape that the stream has; another one is refused.
-        time: label of this time step; by default the scalar coordinate ``time`` of an ``xarray.DataArray``.
         max_bytes: refuse a slice whose values and mask would take more than this.
+
+    Returns:
+        The values and which of them were observed.
 
     Raises:
         TypeError: ``x`` or ``mask`` does not hold real numbers.
         ValueError: wrong shape, no modes, no entries, too large, or infinite values among the observed.
+
+    Examples:
+        >>> import numpy as np, undertow as ut
+        >>> made = ut.as_slice([[1.0, np.nan], [3.0, 4.0]])
+        >>> made.values[0].tolist(), made.mask[0].tolist()
+        ([1.0, 0.0], [True, False])
     """
     if _cheap_shape(x) is None:
         x = _from_lists(x, "x")
@@ -83,11 +88,11 @@ def as_slice(
             observed &= given
         if not observed.all():
             _clear(values, observed)
-        if not np.isfinite(values.sum()):  # in one look at a video's frame; sums may also be too large by themselves
+        if not np.isfinite(values.sum()):  # one pass over a video frame; a sum of finite values may overflow too
             _check_finite(values)
     values.flags.writeable = False
     observed.flags.writeable = False
-    return Slice(values, observed, _scalar_time(x) if time is None else time)
+    return Slice(values, observed)
 
 
 def peek_shape(x: Any) -> tuple[int, ...]:
@@ -213,12 +218,3 @@ def _check_finite(values: NDArray[np.floating[Any]]) -> None:
             f"x must be finite where observed, got {count} infinite of {values.size} entries, the first at {first}: "
             "set them to NaN if they are missing"
         )
-
-
-def _scalar_time(x: Any) -> Any:
-    """The scalar coordinate ``time`` of a labelled array, found by its look so that xarray need not be installed."""
-    coords = getattr(x, "coords", None)
-    if coords is None or not hasattr(x, "dims") or "time" not in coords:
-        return None
-    label = np.asarray(coords["time"])
-    return label[()] if label.ndim == 0 else None

@@ -1,4 +1,4 @@
-"""A slice of which only some entries are known, as a list of them: the door for sparse data.
+"""Validation of sparse data: a slice of which only some entries are known, as a list of them.
 
 What is stored is what was observed, explicit zeros included; everything else is missing, not 0. No array here is as
 large as the slice.
@@ -15,43 +15,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.inputs.dense import Slice
+from undertow.inputs.dense import Slice, as_slice
 
 _LARGEST_MODE = 2**31 - 1
-_SMALLEST_BUCKET = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """The observed entries of one slice. Arrays are copied, checked and read-only.
+    """The observed entries of one slice. Arrays are copied, validated and read-only.
 
     Args:
-        indices: one array of whole numbers per mode, all as long as `values`: where each entry lies.
-        values: real numbers; NaN means "not observed, but tell me what it should be".
-        shape: sizes of the modes.
-        time: the caller's label for this time step, carried along untouched.
+        indices: One array of integers per mode, all as long as `values`: where each entry lies.
+        values: Real numbers; NaN means "not observed, but report what it should be".
+        shape: Sizes of the modes.
 
-    >>> import undertow as ut
-    >>> x = ut.Entries(([0, 7, 7], [1, 0, 2]), [1.5, 0.0, -2.0], shape=(1000, 500))
-    >>> x.values.size, x.shape
-    (3, (1000, 500))
+    Attributes:
+        indices: As given, int32.
+        values: As given, 0 where not observed.
+        shape: As given.
+        mask: True where observed.
+        order: The order in which the entries are sorted by their indices, the biggest mode first.
+
+    Examples:
+        >>> import undertow as ut
+        >>> x = ut.Entries(([0, 7, 7], [1, 0, 2]), [1.5, 0.0, -2.0], shape=(1000, 500))
+        >>> x.values.size, x.shape
+        (3, (1000, 500))
     """
 
     indices: tuple[Any, ...]
-    """int32."""
     values: Any
-    """0 where not observed."""
     shape: tuple[int, ...]
-    time: Any = None
     mask: NDArray[np.bool_] = field(init=False, repr=False)
-    """True where observed."""
     order: NDArray[np.int64] = field(init=False, repr=False)
-    """The order in which the entries are sorted by their indices, the biggest mode first."""
 
     def __post_init__(self) -> None:
-        shape = _checked_shape(self.shape)
-        values = _checked_values(self.values)
-        indices = checked_indices(self.indices, shape)
+        shape = _validated_shape(self.shape)
+        values = _validated_values(self.values)
+        indices = validated_indices(self.indices, shape)
         for mode, index in enumerate(indices):
             if index.shape != values.shape:
                 raise ValueError(
@@ -68,26 +69,42 @@ class Entries:
             object.__setattr__(self, name, value)
 
     @property
-    def share(self) -> float:
+    def observed_fraction(self) -> float:
         """Observed entries over all entries of the slice."""
         return int(self.mask.sum()) / math.prod(self.shape)
 
     def to_slice(self) -> Slice:
-        """The same as an array of the whole slice, and its mask."""
+        """The same as a dense slice."""
         values = np.zeros(self.shape, self.values.dtype)
         mask = np.zeros(self.shape, np.bool_)
         values[self.indices], mask[self.indices] = self.values, self.mask
         values.flags.writeable = mask.flags.writeable = False
-        return Slice(values, mask, self.time)
+        return Slice(values, mask)
+
+
+AnySlice = Slice | Entries
+"""A validated slice, dense or sparse."""
 
 
 def is_sparse(x: Any) -> bool:
-    """Whether `x` lists entries. SciPy's matrices and arrays are told by their look: SciPy need not be installed."""
+    """Whether `x` lists entries. SciPy's arrays are known by their `tocoo`: SciPy need not be installed."""
     return isinstance(x, Entries) or hasattr(x, "tocoo")
 
 
 def as_entries(x: Any, mask: Any = None, *, shape: Sequence[int] | None = None) -> Entries:
-    """Turn what `is_sparse` into :class:`Entries`, or say in one sentence why that cannot be done."""
+    """Validate a sparse slice.
+
+    Args:
+        x: `Entries`, or a matrix or array of scipy.sparse; its stored entries are the observed ones.
+        mask: Must be None.
+        shape: The shape that the stream has; another one is refused.
+
+    Returns:
+        The entries.
+
+    Raises:
+        ValueError: A mask is given, or the shape is another one.
+    """
     if mask is not None:
         raise ValueError(
             "mask must not be given with a sparse x, whose stored entries are the observed ones: "
@@ -107,43 +124,40 @@ def as_entries(x: Any, mask: Any = None, *, shape: Sequence[int] | None = None) 
     return Entries(tuple((listed.row, listed.col) if indices is None else indices), listed.data, actual)
 
 
-def bucket(count: int) -> int:
-    """Room for so many entries: a power of two, or one and a half. Few sizes, so that few programs are compiled."""
-    room = _SMALLEST_BUCKET
-    while room < count:
-        room *= 2
-    return room * 3 // 4 if room * 3 // 4 >= max(count, _SMALLEST_BUCKET) else room
+def as_any_slice(shape: tuple[int, ...], sparse: bool, x: Any, mask: Any = None) -> AnySlice:
+    """Validate the next slice of a stream, in the layout of its state.
+
+    Args:
+        shape: The shape that the stream has.
+        sparse: Whether only observed entries are kept.
+        x: The slice, dense or sparse.
+        mask: True where observed, if NaN does not say it; for dense slices only.
+
+    Returns:
+        `Entries` if only observed entries are kept, else a dense `Slice`.
+
+    Raises:
+        TypeError: `x` does not hold real numbers, or is dense where only observed entries are kept.
+        ValueError: `x` has another shape, or infinite values.
+    """
+    if is_sparse(x):
+        entries = as_entries(x, mask, shape=shape)
+        return entries if sparse else entries.to_slice()
+    if sparse:
+        raise TypeError(
+            f"x must be sparse (undertow.Entries, scipy.sparse) like the stream before it, got {type(x).__name__}: "
+            "list its observed entries, or start a new model"
+        )
+    return as_slice(x, mask, shape=shape)
 
 
-def padded(array: NDArray[Any], room: int) -> NDArray[Any]:
-    """The array with zeros behind it."""
-    return np.pad(array, (0, room - array.size))
-
-
-def by_size(shape: tuple[int, ...]) -> list[int]:
+def modes_by_size(shape: tuple[int, ...]) -> list[int]:
     """The modes, biggest first."""
     return sorted(range(len(shape)), key=lambda mode: -shape[mode])
 
 
-def fibres(indices: Sequence[NDArray[np.int32]], shape: tuple[int, ...]) -> list[NDArray[np.int32]]:
-    """For each of the N − 2 biggest modes: the first entry that has the same indices on all smaller modes."""
-    found = []
-    modes = by_size(shape)
-    for level in range(1, len(modes) - 1):
-        order = np.lexsort([indices[mode] for mode in modes[level:]])
-        new = np.ones(order.size, np.bool_)
-        if order.size:
-            new[1:] = np.any([np.diff(indices[mode][order]) != 0 for mode in modes[level:]], axis=0)
-        groups = np.empty(order.size, np.int64)
-        groups[order] = np.cumsum(new) - 1
-        first = np.full(int(new.sum()), order.size, np.int64)
-        np.minimum.at(first, groups, np.arange(order.size))
-        found.append(first[groups].astype(np.int32))
-    return found
-
-
-def checked_indices(indices: Any, shape: tuple[int, ...]) -> tuple[NDArray[np.int32], ...]:
-    """One fresh array of whole numbers per mode, all within the slice."""
+def validated_indices(indices: Any, shape: tuple[int, ...]) -> tuple[NDArray[np.int32], ...]:
+    """Indices as one fresh int32 array per mode, all within the slice; or an error that says which are not."""
     if not isinstance(indices, (tuple, list)) or len(indices) != len(shape):
         got = f"{len(indices)} of them" if isinstance(indices, (tuple, list)) else type(indices).__name__
         raise ValueError(
@@ -155,7 +169,7 @@ def checked_indices(indices: Any, shape: tuple[int, ...]) -> tuple[NDArray[np.in
         array = np.asarray(index)
         if array.dtype.kind not in "iu" and array.size:
             raise TypeError(
-                f"indices of mode {mode} must be whole numbers, got dtype {array.dtype}: convert them with astype(int)"
+                f"indices of mode {mode} must be integers, got dtype {array.dtype}: convert them with astype(int)"
             )
         if array.size and (array.min() < 0 or array.max() >= size):
             wrong = array.min() if array.min() < 0 else array.max()
@@ -167,17 +181,17 @@ def checked_indices(indices: Any, shape: tuple[int, ...]) -> tuple[NDArray[np.in
     return tuple(checked)
 
 
-def _checked_shape(shape: Any) -> tuple[int, ...]:
+def _validated_shape(shape: Any) -> tuple[int, ...]:
     try:
         sizes = tuple(operator.index(size) for size in shape)
     except TypeError:
-        raise TypeError(f"shape must be a tuple of whole numbers, got {shape!r}.") from None
+        raise TypeError(f"shape must be a tuple of integers, got {shape!r}.") from None
     if not sizes or min(sizes) < 1 or max(sizes) > _LARGEST_MODE:
         raise ValueError(f"shape must name at least one mode, each of size 1 to {_LARGEST_MODE}, got {sizes}.")
     return sizes
 
 
-def _checked_values(values: Any) -> NDArray[np.floating[Any]]:
+def _validated_values(values: Any) -> NDArray[np.floating[Any]]:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"values must be real numbers, got dtype {array.dtype}: convert them to float first")
@@ -200,7 +214,7 @@ def _check_finite(values: NDArray[np.floating[Any]], indices: tuple[NDArray[np.i
 
 def _order(indices: tuple[NDArray[np.int32], ...], shape: tuple[int, ...]) -> NDArray[np.int64]:
     """The sorting order; entries that are there twice are refused."""
-    modes = by_size(shape)
+    modes = modes_by_size(shape)
     order: NDArray[np.int64]
     if math.prod(shape) < 2**63:
         flat = np.ravel_multi_index([indices[mode] for mode in modes], [shape[mode] for mode in modes])

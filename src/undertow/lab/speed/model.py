@@ -10,8 +10,10 @@ import numpy as np
 
 from undertow.config import make_config
 from undertow.engine import functional
+from undertow.engine.state import precision
 from undertow.estimator import RobustCP
-from undertow.inputs.scaling import Given, Scaling
+from undertow.inputs.scaling import Scaling
+from undertow.inputs.transfer import DeviceSlice
 from undertow.lab.speed.formula import sparse_flops, sweep_flops
 from undertow.lab.speed.slices import Floats, Slices
 from undertow.lab.speed.subject import Subject
@@ -49,7 +51,7 @@ class OneModel(Subject):
 
     def memory(self) -> int | None:
         """Arguments, results and temporary arrays of the compiled step."""
-        with functional.scope(self.state.config):
+        with precision(self.state.config):
             planned = self._lowered().compile().memory_analysis()
         if planned is None:  # not every device knows
             return None
@@ -87,10 +89,8 @@ class SparseModel(OneModel):
 
     def _lowered(self) -> Any:
         state = self.state
-        given, scaling = Given(self.values[0], state.entries), Scaling.of(state.config, state.unit)
-        return advance.lower(
-            state.core, given.values(scaling), given.mask(), functional.working(state), None, given.entry_index()
-        )
+        given, scaling = DeviceSlice(self.values[0], state.entry_capacity), Scaling.of(state.config, state.unit)
+        return advance.lower(state.core, given.values(scaling), given.mask(), state.settings, None, given.entry_index())
 
 
 class Automatic(Subject):

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import undertow as ut
-from undertow.engine import functional
+from undertow.engine.capacity import missing_capacity
 from undertow.inputs.dense import as_slice
-from undertow.inputs.scaling import Given, Scaling
+from undertow.inputs.scaling import Scaling
+from undertow.inputs.transfer import DeviceSlice
 from undertow.model.step import advance
 
 Frame = NDArray[np.float32]
@@ -58,7 +59,7 @@ def step_alone(model: ut.RobustCP, slices: list[Frame]) -> str:
         sweeps.append(iterations)
         model.update(x)
     assert model.state is not None
-    capacity = functional.working(model.state).max_rank
+    capacity = model.state.capacity
     packed, window = capacity * (capacity + 1) // 2, model.config.window
     one, other = jnp.ones((window * x.shape[0], x.shape[1])), jnp.ones((x.shape[1], packed))
     product = jax.jit(lambda one, other: jnp.dot(one, other, precision="highest"))
@@ -74,13 +75,13 @@ def one_step(model: ut.RobustCP, x: Frame) -> tuple[float, int]:
     """Seconds of the compiled step from the present state, and its sweeps."""
     state = model.state
     assert state is not None  # slices were learned before
-    settings, given = functional.working(state), Given(as_slice(x))
+    settings, given = state.settings, DeviceSlice(as_slice(x))
     values, mask = given.values(Scaling.of(state.config, state.unit)), given.mask()
     least = float("inf")
     for _ in range(15):
-        core = jax.block_until_ready(functional.copied(state).core)  # type: ignore[no-untyped-call]
+        core = jax.block_until_ready(state.copy().core)  # type: ignore[no-untyped-call]
         begun = time.perf_counter()
-        learned = advance(core, values, mask, settings, holes=functional.holes(state))
+        learned = advance(core, values, mask, settings, holes=missing_capacity(state))
         _, report = jax.block_until_ready(learned)  # type: ignore[no-untyped-call]
         least = min(least, time.perf_counter() - begun)
     return least, int(report.iterations)

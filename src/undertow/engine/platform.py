@@ -1,0 +1,58 @@
+"""Every difference between CPUs and other devices on the host's side, in one table.
+
+What differs inside compiled programs is decided where they are written (`undertow.model`).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import jax
+
+
+@dataclass(frozen=True)
+class Platform:
+    """How the host works with a kind of device.
+
+    Attributes:
+        separate_memory: Whether arrays must be copied between the host and the device.
+        pipeline_entries: Entries from which on a slice is learned in a thread; None for never. A compiled step on a
+            GPU asks the host after every sweep whether to go on, so the call lasts as long as the step; on a CPU it
+            returns immediately. For smaller slices, changing threads takes longer than checking the next one.
+        chunk_members: Largest number of fleet members in one batch. On CPUs it should fit into the cache.
+        chunk_threads: Chunks that are stepped at the same time, since one alone keeps neither all cores nor a GPU busy.
+        smallest_batch: Fewest members that are gathered into a batch.
+        batch_fill: How full a batch must be, or else smaller ones are used: starting one costs little on CPUs, and much
+            on GPUs.
+    """
+
+    separate_memory: bool
+    pipeline_entries: int | None
+    chunk_members: int
+    chunk_threads: int
+    smallest_batch: int
+    batch_fill: float
+
+
+CPU = Platform(
+    separate_memory=False,
+    pipeline_entries=None,
+    chunk_members=128,
+    chunk_threads=os.cpu_count() or 1,
+    smallest_batch=8,
+    batch_fill=0.75,
+)
+ACCELERATOR = Platform(
+    separate_memory=True,
+    pipeline_entries=200_000,
+    chunk_members=32768,
+    chunk_threads=4,
+    smallest_batch=64,
+    batch_fill=0.25,
+)
+
+
+def current() -> Platform:
+    """Of JAX's default backend."""
+    return CPU if jax.default_backend() == "cpu" else ACCELERATOR
