@@ -1,10 +1,9 @@
-"""Elements of a page. Text is escaped here and nowhere else, so nothing in the data can become markup."""
+"""Elements of a page. Plain text is escaped here, so that nothing in the data can become markup."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib.resources import files
 
 
 class Html(str):
@@ -16,7 +15,7 @@ class Html(str):
 Content = str | Iterable[str]
 
 
-def element(name: str, *content: Content, **attributes: object) -> Html:
+def element(name: str, /, *content: Content, **attributes: object) -> Html:
     """One element; a trailing ``_`` of an attribute is dropped, other ``_`` become ``-``, None leaves it out.
 
     Example:
@@ -31,7 +30,7 @@ def element(name: str, *content: Content, **attributes: object) -> Html:
     return Html(f"<{name}{given}>{joined(*content)}</{name}>")
 
 
-def void(name: str, **attributes: object) -> Html:
+def void(name: str, /, **attributes: object) -> Html:
     """An element without content, such as img."""
     return Html(element(name, **attributes).removesuffix(f"</{name}>"))
 
@@ -62,24 +61,29 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Iterable[
     return element("table", element("thead", cells("th", head)), element("tbody", (cells("td", row) for row in rows)))
 
 
-def page(title: str, header: Content, sections: Content, footer: str) -> Html:
-    """A self-contained page with the style sheet and the script of this package."""
+def page(title: str, header: Content, main: Content, *, style: str, script: str = "", footer: str = "") -> Html:
+    """A self-contained page.
+
+    Args:
+        title: of the window.
+        header: what is above everything else.
+        main: the sections.
+        style: a style sheet.
+        script: a program in JavaScript.
+        footer: one last sentence.
+    """
     head = element(
         "head",
-        Html('<meta charset="utf-8">'),
+        void("meta", charset="utf-8"),
         element("title", title),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("style", _asset("report.css")),
+        void("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("style", Html(style)),
     )
     body = element(
         "body",
         element("header", element("div", header, class_="inner")),
-        element("main", sections),
-        element("footer", footer),
-        element("script", _asset("report.js")),
+        element("main", main),
+        element("footer", footer) if footer else "",
+        element("script", Html(script)) if script else "",
     )
     return Html(f"<!doctype html>{element('html', head, body, lang='en')}\n")
-
-
-def _asset(name: str) -> Html:
-    return Html((files("undertow.report") / "assets" / name).read_text(encoding="utf-8"))

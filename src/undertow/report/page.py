@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,14 @@ def render(run: StoredRun) -> str:
         _alerts(run, alerts),
         _settings(run),
     )
-    version = run.dataset.attrs.get("undertow", "")
-    return page(f"Undertow: {run.source}", header, sections, f"Made by undertow {version} from {run.folder.name}.")
+    return page(
+        f"Undertow: {run.source}",
+        header,
+        sections,
+        style=_asset("report.css"),
+        script=_asset("report.js"),
+        footer=f"Made by undertow {run.dataset.attrs.get('undertow', '')} from {run.folder.name}.",
+    )
 
 
 def time_labels(times: np.ndarray[Any, Any]) -> list[str]:
@@ -169,3 +176,7 @@ def _advice(code: str) -> str:
 
 def _harmless(text: str) -> bool:
     return all(Status(Flags[code]).ok for code in text.split() if code in Flags.__members__)
+
+
+def _asset(name: str) -> str:
+    return (files("undertow.report") / "assets" / name).read_text(encoding="utf-8")

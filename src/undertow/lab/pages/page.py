@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from html import escape
 from importlib.resources import files
 from pathlib import Path
+
+from undertow.report import html
+from undertow.report.html import element
 
 
 def page(title: str, lead: str, body: str, script: str = "") -> str:
     """A whole page; `body` is HTML, the title and the lead are text, `script` the name of an asset."""
-    style, code = asset("page.css"), asset(script) if script else ""
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{style}</style></head><body>"
-        f'<header><div class="inner"><h1>{escape(title)}</h1><p>{escape(lead)}</p></div></header>'
-        f"<main>{body}</main><script>{code}</script></body></html>\n"
-    )
+    header = element("h1", title), element("p", lead)
+    code = asset(script) if script else ""
+    return html.page(title, header, html.Html(body), style=asset("page.css"), script=code)
 
 
 def bullets(title: str, sentences: Iterable[str]) -> str:
     """A heading and a list of sentences; nothing where there are none."""
-    lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-    return f"<h2>{escape(title)}</h2><section><ul>{lines}</ul></section>" if lines else ""
+    lines = [element("li", sentence) for sentence in sentences]
+    return html.joined(element("h2", title), element("section", element("ul", lines))) if lines else ""
 
 
 def asset(name: str) -> str:
@@ -35,4 +32,4 @@ def asset(name: str) -> str:
 def image(path: Path, words: str) -> str:
     """A PNG inside the page itself; `words` for those who cannot see it."""
     data = base64.b64encode(path.read_bytes()).decode("ascii")
-    return f'<img alt="{escape(words)}" src="data:image/png;base64,{data}">'
+    return html.void("img", alt=words, src=f"data:image/png;base64,{data}")
