@@ -3,7 +3,19 @@
 import numpy as np
 import pytest
 
-from undertow.lab.recordings import abilene, airport, intel_lab, lobby, pincat, sunnybrook
+from undertow.lab.cases import DATASETS, Condition
+from undertow.lab.recordings import (
+    abilene,
+    airport,
+    chicago,
+    hangzhou,
+    intel_lab,
+    lobby,
+    pincat,
+    radar,
+    smd,
+    sunnybrook,
+)
 from undertow.lab.recordings.files import data_folder
 
 
@@ -23,6 +35,10 @@ def loaded(module, **options):
         (pincat, 50, (128, 128)),
         (sunnybrook, 20, (150, 150, 5)),
         (intel_lab, 2994, (52, 4)),
+        (hangzhou, 2700, (80,)),
+        (radar, 6419, (17, 5)),
+        (chicago, 2905, (77, 77)),
+        (smd, 23700, (38,)),
     ],
 )
 def test_shapes_and_citations(module, slices, shape):
@@ -48,6 +64,28 @@ def test_lobby_has_its_truth():
     assert recording.foreground_frames.max() < len(recording)
     shares = recording.foreground.mean(axis=(1, 2))
     assert ((shares > 0) & (shares < 0.5)).all()
+
+
+def test_what_was_never_measured_is_not_scored():
+    recording = loaded(radar)
+    assert 0.6 < np.isnan(recording.values).mean() < 0.7
+    data = DATASETS["radar"].case(Condition(0.7), slices=50, burn_in=10).data
+    hidden = data.hidden.sum() / data.known.sum()
+    assert 0.27 < hidden < 0.33
+    assert data.decided_by == "hidden_error"
+
+
+def test_smd_has_labelled_faults():
+    recording = loaded(smd)
+    assert recording.train.shape == (4000, 38)
+    assert recording.faulty.shape == (23700,)
+    assert 0.1 < recording.faulty.mean() < 0.15
+
+
+def test_an_absent_recording_is_one_sentence(tmp_path):
+    for module in (abilene, chicago, hangzhou, radar, smd):
+        with pytest.raises(FileNotFoundError, match=f"{module.FILE.name} is expected at"):
+            module.load(tmp_path)
 
 
 def test_sunnybrook_beats_repeat():

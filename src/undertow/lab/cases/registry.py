@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from undertow.lab.cases import changing
 from undertow.lab.cases.case import Condition, Data, Dataset, Size
 from undertow.lab.cases.making import film, from_synthetic, matrices, raised, synthetic, unfolded
-from undertow.lab.recordings import abilene, airport, intel_lab, lobby, pincat, sunnybrook
+from undertow.lab.recordings import (
+    abilene,
+    airport,
+    chicago,
+    hangzhou,
+    intel_lab,
+    lobby,
+    pincat,
+    radar,
+    sunnybrook,
+)
 from undertow.lab.recordings.files import Folder
 from undertow.lab.synthetic.streams import authors, drifting, traffic
 
@@ -98,6 +108,39 @@ _ALL = (
         full=Size(slices=1008, burn_in=432),
         quick=Size(slices=60, burn_in=20),
         period=intel_lab.SLICES_PER_DAY,
+        recorded=True,
+    ),
+    Dataset(
+        "hangzhou",
+        "Hangzhou metro",
+        10,
+        matrices(hangzhou.load),
+        (_HALF,),
+        full=Size(slices=648, burn_in=324),
+        quick=Size(slices=60, burn_in=20),
+        period=hangzhou.SLICES_PER_DAY,
+        recorded=True,
+    ),
+    Dataset(
+        "radar",
+        "radar road traffic",
+        5,
+        matrices(radar.load),
+        (Condition(0.7),),  # of what was measured: nothing is scored where nothing was
+        full=Size(slices=504, burn_in=168),
+        quick=Size(slices=60, burn_in=20),
+        period=radar.SLICES_PER_DAY,
+        recorded=True,
+    ),
+    Dataset(
+        "chicago",
+        "Chicago taxi trips",
+        10,
+        matrices(chicago.load),
+        (_HALF,),
+        full=Size(slices=336, burn_in=168),
+        quick=Size(slices=60, burn_in=20),
+        period=chicago.SLICES_PER_DAY,
         recorded=True,
     ),
     Dataset(

@@ -1,4 +1,4 @@
-"""Where files of public data are expected, whether they are the right ones, and how MATLAB files are read.
+"""Where files of public data are expected, whether they are the right ones, and how they are read.
 
 The files are not part of the package. Their folder is, in this order: the argument, the environment variable
 ``UNDERTOW_DATA``, ``../shared/data`` seen from the root of the git checkout that holds the working directory.
@@ -62,6 +62,12 @@ def locate(file: DataFile, folder: Folder = None) -> Path:
             f"get it again ({file.origin})"
         )
     return path
+
+
+def read_npz(path: Path, *names: str) -> dict[str, NDArray[Any]]:
+    """Some arrays of a NumPy archive."""
+    with np.load(path) as held:
+        return {name: held[name] for name in names}
 
 
 def read_mat(path: Path, *names: str) -> dict[str, NDArray[Any]]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.lab.recordings.airport import FILE as AIRPORT
-from undertow.lab.recordings.files import DataFile, Folder, locate
+from undertow.lab.recordings.files import DataFile, Folder, locate, read_npz
 from undertow.lab.recordings.recording import Recording
 
 FILE = DataFile(
@@ -33,10 +33,10 @@ class Lobby(Recording):
 
 def load(folder: Folder = None) -> Lobby:
     """356 slices of 128×160, brightness 0 to 255."""
-    with np.load(locate(FILE, folder)) as held:
-        return Lobby(
-            values=held["frames"].astype(np.float64),
-            citation=FILE.citation,
-            foreground_frames=held["gt_index"].astype(np.int64),
-            foreground=held["gt_masks"].astype(np.bool_),
-        )
+    held = read_npz(locate(FILE, folder), "frames", "gt_index", "gt_masks")
+    return Lobby(
+        values=held["frames"].astype(np.float64),
+        citation=FILE.citation,
+        foreground_frames=held["gt_index"].astype(np.int64),
+        foreground=held["gt_masks"].astype(np.bool_),
+    )

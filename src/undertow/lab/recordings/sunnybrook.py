@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from undertow.lab.recordings.files import DataFile, Folder, locate
+from undertow.lab.recordings.files import DataFile, Folder, locate, read_npz
 from undertow.lab.recordings.recording import Recording
 
 FILE = DataFile(
@@ -20,6 +20,5 @@ def load(folder: Folder = None, beats: int = 1) -> Recording:
     """20 slices of 150×150×5 a beat; the beat is periodic and may be repeated."""
     if beats < 1:
         raise ValueError(f"beats must be at least 1, got {beats}: the recording is one beat and may be repeated")
-    with np.load(locate(FILE, folder)) as held:
-        volumes = held["volumes"].astype(np.float64)
+    volumes = read_npz(locate(FILE, folder), "volumes")["volumes"].astype(np.float64)
     return Recording(np.concatenate([volumes] * beats), FILE.citation, period=len(volumes))
