@@ -1,14 +1,13 @@
-"""The whole evidence lower bound of a state."""
+"""The whole ELBO of a state."""
 
-from undertow.model.factors import predict, rank
+from undertow.model import elbo
+from undertow.model.factors import predict
 from undertow.model.noise import contaminated, gaussian_gamma
 
 MODELS = {"default": contaminated, "paper": gaussian_gamma}
 
 
-def bound(model, settings, core):
-    """The whole lower bound."""
-    weights = core.window.slice_weights(settings.forgetting)
+def bound(settings, core):
+    """Of a state without a level."""
     residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
-    own = model.elbo(settings, core.outliers, core.window, weights, residual, variance)
-    return own + rank.elbo(core.factors, model.row_share(weights), settings.precision_prior)
+    return elbo.total(settings, core.window, core.factors, core.outliers, residual, variance)

@@ -1,6 +1,6 @@
 """The naive dense version: every quantity of the model by loops over entries, straight from its definition.
 
-Slow on purpose, with no trick shared with the real code. Window axes: 0 is time, n + 1 is mode n.
+Slow on purpose, with no trick row_weightsd with the real code. Window axes: 0 is time, n + 1 is mode n.
 """
 
 from __future__ import annotations
@@ -119,14 +119,14 @@ def variance(factors):
     return result
 
 
-def updated_rows(factors, weights, targets, share, axis):
-    """Means and covariances of the rows of one axis, dead components at 0."""
+def updated_rows(factors, weights, targets, row_weights, axis):
+    """Means and covariances of the rows of one axis, inactive components at 0."""
     means, covariances = means_of(factors), covariances_of(factors)
     active = np.flatnonzero(np.asarray(factors.active))
     precision = np.asarray(factors.precision_shape / factors.precision_rate)
     new_mean, new_covariance = np.zeros_like(means[axis]), np.zeros_like(covariances[axis])
     for i in range(means[axis].shape[0]):
-        if share[i] == 0:
+        if row_weights[i] == 0:
             continue
         matrix, vector = np.diag(precision[active]), np.zeros(len(active))
         for index in entries(weights):
@@ -138,11 +138,11 @@ def updated_rows(factors, weights, targets, share, axis):
                     row = mean[index[other]][active]
                     moment = moment * (np.outer(row, row) + covariance[index[other]][np.ix_(active, active)])
                     product = product * row
-            matrix = matrix + weights[index] * moment / share[i]
-            vector = vector + weights[index] * targets[index] * product / share[i]
-        spread = np.linalg.inv(matrix)
-        new_covariance[i][np.ix_(active, active)] = spread
-        new_mean[i][active] = spread @ vector
+            matrix = matrix + weights[index] * moment / row_weights[i]
+            vector = vector + weights[index] * targets[index] * product / row_weights[i]
+        own_variance = np.linalg.inv(matrix)
+        new_covariance[i][np.ix_(active, active)] = own_variance
+        new_mean[i][active] = own_variance @ vector
     return new_mean, new_covariance
 
 
@@ -157,18 +157,18 @@ def gamma_gap(shape, rate, prior_shape, prior_rate):
     )
 
 
-def low_rank_evidence(factors, share, prior):
-    """Rows and precisions of the living components."""
+def low_rank_elbo(factors, row_weights, prior):
+    """Rows and precisions of the active components."""
     active = np.flatnonzero(np.asarray(factors.active))
     shape, rate = np.asarray(factors.precision_shape), np.asarray(factors.precision_rate)
     total = -sum(gamma_gap(shape[r], rate[r], prior, prior) for r in active)
     for axis, (mean, covariance) in enumerate(zip(means_of(factors), covariances_of(factors), strict=True)):
         for i in range(mean.shape[0]):
-            counts = share[i] if axis == 0 else 1.0
+            counts = row_weights[i] if axis == 0 else 1.0
             if counts == 0:
                 continue
-            spread = covariance[i][np.ix_(active, active)]
-            entropy = 0.5 * np.linalg.slogdet(2 * np.pi * np.e * spread)[1]
+            own_variance = covariance[i][np.ix_(active, active)]
+            entropy = 0.5 * np.linalg.slogdet(2 * np.pi * np.e * own_variance)[1]
             prior = sum(
                 0.5 * (digamma(shape[r]) - np.log(rate[r]))
                 - 0.5 * np.log(2 * np.pi)
@@ -179,7 +179,7 @@ def low_rank_evidence(factors, share, prior):
     return total
 
 
-def contaminated_evidence(settings, state, window, square):
+def contaminated_elbo(settings, state, window, square):
     """Likelihood, indicators, π and τ of the default model."""
     weights = slice_weights(settings, window)
     s = {name: np.asarray(value) for name, value in vars(state).items()}
@@ -208,7 +208,7 @@ def contaminated_evidence(settings, state, window, square):
     return total
 
 
-def gaussian_gamma_evidence(settings, state, window, residual, spread):
+def gaussian_gamma_elbo(settings, state, window, residual, own_variance):
     """Likelihood, S, γ and τ of the paper's model."""
     weights = slice_weights(settings, window)
     s = {name: np.asarray(value) for name, value in vars(state).items()}
@@ -219,7 +219,7 @@ def gaussian_gamma_evidence(settings, state, window, residual, spread):
         t, i = index[0], index[1:]
         if not window.mask[index] or weights[t] == 0:
             continue
-        square = (residual[index] - s["sparse"][index]) ** 2 + spread[index]
+        square = (residual[index] - s["sparse"][index]) ** 2 + own_variance[index]
         if t == newest:
             own = s["sparse"][index] ** 2 + s["sparse_variance"][i]
             square += s["sparse_variance"][i]

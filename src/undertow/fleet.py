@@ -31,7 +31,7 @@ from undertow.inputs.members import as_member_slices, positions_of
 from undertow.inputs.scaling import Scaling, first_units
 from undertow.inputs.split import half_of_shape
 from undertow.inputs.transfer import DeviceSlice
-from undertow.model.phases.infer import Report
+from undertow.model.report import Report
 from undertow.model.types import Core
 from undertow.results import Result
 from undertow.serialization import models

@@ -14,7 +14,7 @@ import undertow as ut
 from undertow.engine import capacity, functional
 from undertow.lab.synthetic.streams import drifting
 from undertow.model.factors import predict, rank
-from undertow.model.step import advance
+from undertow.model.step import step as model_step
 
 SMALL = {"max_rank": 3, "window": 4}
 SHAPE = (6, 5)
@@ -245,9 +245,9 @@ def test_a_steady_stream_raises_no_alarm():
 def test_nothing_is_compiled_after_the_first_slice():
     values = stream(slices=30).values
     config = ut.make_config(max_rank=2, window=5)  # settings that no other test has compiled
-    programs = advance._cache_size()
+    programs = model_step._cache_size()
     state, _ = follow(values[:1], config)
-    assert advance._cache_size() == programs + 1
+    assert model_step._cache_size() == programs + 1
     state, _ = follow(values[1:], state=state)
     follow(np.full((2, *SHAPE), np.nan), state=state)
     follow(values[:3] * 1e-12, state=state)
@@ -256,7 +256,7 @@ def test_nothing_is_compiled_after_the_first_slice():
     follow(values[:2], ut.make_config(max_rank=2, window=5, forgetting=0.7, outlier_rate=0.1, max_iterations=7))
     for kind in ("level", "level, not robust", "log"):
         follow(values[:2], ut.make_config(max_rank=2, window=5, **KINDS[kind]))
-    assert advance._cache_size() == programs + 2  # with a level, and without
+    assert model_step._cache_size() == programs + 2  # with a level, and without
 
 
 def test_single_precision_is_close_to_double():

@@ -14,7 +14,7 @@ from undertow.inputs import packing
 from undertow.inputs.packing import entry_capacity, fibres
 from undertow.inputs.sparse import as_entries
 from undertow.inputs.split import half
-from undertow.model.step import advance
+from undertow.model.step import step as model_step
 
 SHAPE = (11, 8)
 SMALL = {"max_rank": 4, "window": 5, "dtype": "float64"}
@@ -221,7 +221,7 @@ def compiled(shape, count, rank=2):
     state = functional.init(config, shape, entries=count)
     x = ut.Entries(tuple(np.arange(count) for _ in shape), np.ones(count), shape)
     values = packing.packed(x, state.entry_capacity, x.values.astype(np.float32), x.mask)
-    return advance.lower(
+    return model_step.lower(
         state.core, *values, config.settings(), None, packing.entry_index(x, state.entry_capacity)
     ).compile()
 
@@ -248,14 +248,14 @@ def test_slices_too_large_for_memory_are_refused(monkeypatch):
 
 def test_one_program_per_entry_capacity():
     config = ut.make_config("fixed", max_rank=2, window=3, noise="shared")
-    before = advance._cache_size()
+    before = model_step._cache_size()
     state = functional.init(config, (50, 60), entries=1)
     for count in (5, 40, 64, 80, 96, 70):
         state, _ = functional.step(
             state, ut.Entries((np.arange(count) % 50, np.arange(count) % 60), np.ones(count), (50, 60))
         )
     assert state.entry_capacity == 96
-    assert advance._cache_size() - before == 2
+    assert model_step._cache_size() - before == 2
 
 
 def test_doctest():

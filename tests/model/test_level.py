@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from undertow.model import level as levels
+from undertow.model.defaults import INITIAL_WALK, WALK_RATIOS
 from undertow.model.noise import contaminated
+from undertow.model.phases.begin import write
 from undertow.model.phases.sweep import smoothed_level
-from undertow.model.step import write
 from undertow.model.types import Window
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -164,13 +165,13 @@ def test_units_and_the_order_of_entries_do_not_matter():
     np.testing.assert_allclose(scaled.variance, 1e6 * ours.variance, rtol=1e-9)
 
 
-def paces_found(targets, mask=None, trust=None):
+def walks_found(targets, mask=None, robustness=None):
     """Walk of every entry after all slices, over noise of variance 1, and the last bank."""
     level = levels.init(2, targets.shape[1:], jnp.dtype("float64"))
     mask = np.ones(targets.shape, bool) if mask is None else mask
-    trust = np.ones(targets.shape) if trust is None else trust
+    robustness = np.ones(targets.shape) if robustness is None else robustness
     one_turn = jax.jit(levels.finish)
-    for x, seen, believed in zip(targets, mask, trust, strict=True):
+    for x, seen, believed in zip(targets, mask, robustness, strict=True):
         level = one_turn(level, seen, believed, x, jnp.ones(targets.shape[1:]))
     return np.asarray(level.walk_variance), level
 
@@ -184,34 +185,34 @@ def wanderers_and_jitterers(slices=80):
 
 
 def test_wanderers_are_found_to_be_fast_and_jitterers_slow():
-    walk, level = paces_found(wanderers_and_jitterers())
+    walk, level = walks_found(wanderers_and_jitterers())
     assert (walk[:10] > 1).all()
     assert (walk[10:] < 0.05).all()
-    fastest = np.argmax(np.asarray(level.bank.score) - np.log(np.array(levels.WALK_RATIOS))[:, None], axis=0)
-    assert (fastest[:10] >= levels.WALK_RATIOS.index(1.0)).all()
-    assert (fastest[10:] <= levels.WALK_RATIOS.index(0.01)).all()
+    fastest = np.argmax(np.asarray(level.bank.score) - np.log(np.array(WALK_RATIOS))[:, None], axis=0)
+    assert (fastest[:10] >= WALK_RATIOS.index(1.0)).all()
+    assert (fastest[10:] <= WALK_RATIOS.index(0.01)).all()
 
 
-@pytest.mark.parametrize("trusted", [1.0, 0.02])
-def test_one_outlier_changes_no_pace(trusted):
+@pytest.mark.parametrize("robustnessed", [1.0, 0.02])
+def test_one_outlier_changes_no_walk(robustnessed):
     values = wanderers_and_jitterers()
-    plain, _ = paces_found(values)
+    plain, _ = walks_found(values)
     values[60] += 1e4
-    trust = np.ones(values.shape)
-    trust[60] = trusted  # whether the outlier model has noticed or not
-    hit, level = paces_found(values, trust=trust)
+    robustness = np.ones(values.shape)
+    robustness[60] = robustnessed  # whether the outlier model has noticed or not
+    hit, level = walks_found(values, robustness=robustness)
     assert (hit[:10] > 1).all()
     assert (hit[10:] < 0.05).all()
     assert np.median(hit[10:] / plain[10:]) < 3
     assert np.abs(np.asarray(level.bank.mean)[0, 10:]).max() < 5  # a slow filter is not carried away either
 
 
-def test_flagged_entries_in_a_row_do_not_speak_for_a_faster_level():
+def test_flagged_entries_in_a_row_do_not_favour_a_faster_level():
     """A fifth of all observations far off and always by as much: whoever follows one of them foretells the next."""
     values = wanderers_and_jitterers(slices=200)[:, 10:]
     off = np.random.default_rng(3).random(values.shape) < 0.2
     values[off] += 3000
-    walk, level = paces_found(values, trust=np.where(off, 1 / 1000, 1.0))
+    walk, level = walks_found(values, robustness=np.where(off, 1 / 1000, 1.0))
     assert (walk < 0.05).all()
     assert (level.bank.noise_sum < 20 * level.bank.noise_count).all()
 
@@ -220,13 +221,13 @@ def test_an_entry_never_seen_keeps_its_first_walk():
     values = wanderers_and_jitterers(slices=6)
     mask = np.ones(values.shape, bool)
     mask[:, 3] = False
-    walk, level = paces_found(values, mask)
-    assert walk[3] == levels.INITIAL_WALK
+    walk, level = walks_found(values, mask)
+    assert walk[3] == INITIAL_WALK
     assert float(level.bank.noise_count[3]) == 0
-    assert (walk[4:] != levels.INITIAL_WALK).all()
+    assert (walk[4:] != INITIAL_WALK).all()
 
 
-def test_paces_follow_the_unit():
+def test_walks_follow_the_unit():
     values = wanderers_and_jitterers(slices=12)
     one_turn = jax.jit(levels.finish)
 
@@ -259,13 +260,13 @@ def test_the_update_never_lowers_the_bound(filled):
             away = mean - float(start.start_mean[i])
             chain += np.linalg.slogdet(matrix)[1] / 2 - (np.trace(matrix @ covariance) + away @ matrix @ away) / 2
             chain += np.linalg.slogdet(covariance)[1] / 2 + len(mean) / 2
-        return dense.contaminated_evidence(settings, core.outliers, window, square) + chain
+        return dense.contaminated_elbo(settings, core.outliers, window, square) + chain
 
     def chain_by(other):
         pairs = {i: posterior(start, other, targets, slots, i) for i in np.ndindex(SHAPE)}
         return {i: pair[0] for i, pair in pairs.items()}, {i: pair[1] for i, pair in pairs.items()}
 
-    new = smoothed_level(core.outliers, start, window, window.values)
+    new = smoothed_level(settings, core.outliers, start, window, window.values)
     means, covariances = chain_by(weights)
     for i in np.ndindex(SHAPE):
         np.testing.assert_allclose(np.asarray(new.mean)[(slots, *i)], means[i][1:], rtol=1e-9)

@@ -10,8 +10,8 @@ import numpy as np
 from undertow.config import make_config
 from undertow.engine import batching as batch
 from undertow.engine.state import init, precision
-from undertow.model.phases import infer as looks
-from undertow.model.step import advance
+from undertow.model.phases import infer
+from undertow.model.step import step as model_step
 
 SMALL = {"max_rank": 3, "window": 4}
 CONFIGS = {
@@ -79,7 +79,7 @@ def digests():
             config = state.settings
             holes = {"holes": 3} if name == "nearly_full" else {}
             found[name] = digest(
-                lambda core, values, mask, config, entry_index, **holes: advance(
+                lambda core, values, mask, config, entry_index, **holes: model_step(
                     core, values, mask, config, entry_index=entry_index, **holes
                 ),
                 *(state.core, values, mask, config, entry_index),
@@ -88,9 +88,9 @@ def digests():
             if name in ("fixed", "level", "sparse"):
                 half = mask.copy()
                 found[f"{name}_predict"] = digest(
-                    looks.cross_predict, state.core, values, mask, half, config, entry_index
+                    infer.cross_predict, state.core, values, mask, half, config, entry_index
                 )
-                found[f"{name}_smooth"] = digest(looks.smooth, state.core, np.int32(0), config)
+                found[f"{name}_smooth"] = digest(infer.smooth, state.core, np.int32(0), config)
             if name == "level":
                 core, values, mask = jax.tree.map(lambda leaf: np.stack([leaf] * 2), (state.core, values, mask))
                 found["batch_begin"] = digest(batch.open_all, core, values, mask, config)

@@ -1,9 +1,9 @@
 """The step of many streams of one shape: the functions of `undertow.model.step`, under `vmap`.
 
-`vmap(advance)` would sweep every member until the slowest has converged, try to shrink the noise of all because of one,
+`vmap(step)` would sweep every member until the slowest has converged, try to shrink the noise of all because of one,
 and select over whole states at every turn. Here the host runs the loops instead: every member needs a sweep, a change
 of rank, pruning, a smaller noise or nothing more; those that need the same are gathered into a smaller batch, worked on
-and put back. Each gets exactly what `advance` would have given it. One small transfer per batch, what is needed next,
+and put back. Each gets exactly what `step` would have given it. One small transfer per batch, what is needed next,
 is all that the host sees. Batches have a few fixed sizes, so that little is compiled; rows that are left over in one
 are computed in vain.
 
@@ -21,10 +21,17 @@ import numpy as np
 from jax import Array
 
 from undertow.engine import platform
-from undertow.model.phases.infer import Report, cross_predict
-from undertow.model.phases.sweep import Progress, swept
+from undertow.model.control import Progress, adapt_due, redundant_due, shrink_due, sweep_due
+from undertow.model.phases.begin import begin
+from undertow.model.phases.components import adapt
+from undertow.model.phases.finish import finish
+from undertow.model.phases.infer import cross_predict
+from undertow.model.phases.redundant import prune_redundant
+from undertow.model.phases.shrink_noise import shrink_noise
+from undertow.model.phases.sweep import sweep
+from undertow.model.report import Report
 from undertow.model.settings import Settings
-from undertow.model.step import closed, crowded, due, init_core, moves, opened, quenched, sweeping, thinned, too_wide
+from undertow.model.step import init_core
 from undertow.model.types import Core, Window
 
 if TYPE_CHECKING:
@@ -35,13 +42,13 @@ if TYPE_CHECKING:
 
 Tree = TypeVar("Tree")
 
-NOTHING, SWEEP, MOVES, PRUNE, SHRINK_NOISE = range(5)
+NOTHING, SWEEP, ADAPT, PRUNE, SHRINK_NOISE = range(5)
 """What a member can need next."""
 WORK: dict[int, Callable[[Settings, Window, Progress], Progress]] = {
-    SWEEP: swept,
-    MOVES: moves,
-    PRUNE: thinned,
-    SHRINK_NOISE: quenched,
+    SWEEP: sweep,
+    ADAPT: adapt,
+    PRUNE: prune_redundant,
+    SHRINK_NOISE: shrink_noise,
 }
 BATCH_RATIO = 8
 """Each size of batch over the next smaller one."""
@@ -73,10 +80,10 @@ def advance_all(
             progress, asked = work_some(WORK[need], settings, window, progress, padded)
             needs[rows] = fetch(asked)[: len(rows)]
 
-    while (needs == SWEEP).any() or (needs == MOVES).any():
+    while (needs == SWEEP).any() or (needs == ADAPT).any():
         while (needs == SWEEP).any():
             work(SWEEP)
-        work(MOVES)
+        work(ADAPT)
     work(PRUNE)
     work(SHRINK_NOISE)
     result: tuple[Core, Report] = close_all(core, window, progress, present, settings)
@@ -101,14 +108,16 @@ def batches(rows: NDArray[np.intp], members: int) -> Iterator[tuple[NDArray[np.i
 
 def needed(settings: Settings, window: Window, progress: Progress) -> Array:
     """What a member needs next, as a number."""
-    last = jnp.where(crowded(progress), PRUNE, jnp.where(too_wide(settings, window, progress), SHRINK_NOISE, NOTHING))
-    return jnp.where(sweeping(progress), SWEEP, jnp.where(due(settings, progress), MOVES, last)).astype(jnp.int8)
+    last = jnp.where(
+        redundant_due(progress), PRUNE, jnp.where(shrink_due(settings, window, progress), SHRINK_NOISE, NOTHING)
+    )
+    return jnp.where(sweep_due(progress), SWEEP, jnp.where(adapt_due(settings, progress), ADAPT, last)).astype(jnp.int8)
 
 
 @jax.jit
 def open_all(core: Core, values: Array, mask: Array, settings: Settings) -> tuple[Window, Progress, Array]:
-    """`step.opened` for all, and what they need next."""
-    window, progress = jax.vmap(opened, in_axes=(0, 0, 0, None))(core, values, mask, settings)
+    """`phases.begin` for all, and what they need next."""
+    window, progress = jax.vmap(begin, in_axes=(0, 0, 0, None))(core, values, mask, settings)
     return window, progress, jax.vmap(needed, in_axes=(None, 0, 0))(settings, window, progress)
 
 
@@ -137,8 +146,8 @@ def work_some(
 def close_all(
     core: Core, window: Window, progress: Progress, present: Array, settings: Settings
 ) -> tuple[Core, Report]:
-    """`step.closed` for those that were present; the others' states are as before."""
-    after, report = jax.vmap(closed, in_axes=(None, 0, 0, 0))(settings, core, window, progress)
+    """`phases.finish` for those that were present; the others' states are as before."""
+    after, report = jax.vmap(finish, in_axes=(None, 0, 0, 0))(settings, core, window, progress)
     return choose_all(present, after, core), report
 
 

@@ -22,7 +22,8 @@ from undertow.inputs.sparse import AnySlice, as_any_slice, validated_indices
 from undertow.inputs.split import half
 from undertow.inputs.transfer import DeviceSlice
 from undertow.model.phases import infer as model
-from undertow.model.step import advance, init_core
+from undertow.model.step import init_core
+from undertow.model.step import step as model_step
 from undertow.results import Result
 
 __all__ = ["State", "at", "cross_predict", "infer", "init", "smoothed", "step", "step_donating"]
@@ -75,7 +76,7 @@ def step_donating(
     if separable(state.config):
         state = replace(state, missing=(*state.missing, given.unused_entries(scaling))[-state.config.window :])
     with precision(state.config):
-        core, report = advance(
+        core, report = model_step(
             state.core,
             given.values(scaling),
             given.mask(),
@@ -108,7 +109,7 @@ def infer(state: State, values: Any, mask: Any = None) -> Result:
     state = _with_unit(with_entry_capacity(state, given.capacity), given.host)
     scaling = Scaling.of(state.config, state.unit)
     with precision(state.config):
-        report = model.project(state.core, given.values(scaling), given.mask(), state.settings, given.entry_index())
+        report = model.infer(state.core, given.values(scaling), given.mask(), state.settings, given.entry_index())
     return Result(Output(state.config, scaling, (report,), given, indices=given.indices))
 
 

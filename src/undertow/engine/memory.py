@@ -10,7 +10,7 @@ import jax
 
 from undertow.config import Config
 from undertow.engine import platform
-from undertow.model.level import WALK_RATIOS
+from undertow.model.defaults import WALK_RATIOS
 
 
 def check_memory(configs: Sequence[Config], shape: tuple[int, ...], entries: int | None = None) -> None:

@@ -19,7 +19,7 @@ from undertow.inputs.packing import unpacked
 from undertow.inputs.scaling import LOG_UNIT, Scaling
 from undertow.inputs.transfer import DeviceSlice
 from undertow.model.flags import Flags
-from undertow.model.phases.infer import Report
+from undertow.model.report import Report
 
 Floats = NDArray[np.floating[Any]]
 SETTINGS = ("level", "robust", "noise", "scale", "forgetting", "max_rank", "window")

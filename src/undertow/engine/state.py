@@ -70,7 +70,7 @@ class State:
     def active(self) -> NDArray[np.bool_]:
         """Which slots hold an active component."""
         with precision(self.config):
-            return np.asarray(rank.living(self.core.factors, self.config.start))
+            return np.asarray(rank.effective(self.core.factors, self.config.start))
 
     def copy(self) -> State:
         """The same state in memory of its own."""

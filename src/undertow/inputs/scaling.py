@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from undertow.config import Config
 from undertow.inputs.dense import Slice
 from undertow.inputs.sparse import AnySlice
-from undertow.model.phases.infer import LARGEST
+from undertow.model.defaults import LARGEST_VALUE
 
 SMALLEST_UNIT = 1e-30
 """Down to this unit single precision holds it with all digits."""
@@ -88,7 +88,7 @@ class Scaling:
                 np.divide(values, divisor, out=scaled, casting="same_kind")
                 return scaled
             size = values.astype(np.float64) / self._divisor
-            scaled = np.where(np.abs(size) > LARGEST, np.inf, np.arcsinh(size / LOG_UNIT)).astype(self.dtype)
+            scaled = np.where(np.abs(size) > LARGEST_VALUE, np.inf, np.arcsinh(size / LOG_UNIT)).astype(self.dtype)
             return scaled
 
     def unscaled(self, scaled: Any, dtype: Any = np.float64) -> NDArray[Any]:
@@ -104,7 +104,7 @@ class Scaling:
         clipped: NDArray[Any] = np.nan_to_num(data)
         return clipped
 
-    def too_large(self, validated: AnySlice, limit: float = LARGEST) -> NDArray[np.bool_]:
+    def too_large(self, validated: AnySlice, limit: float = LARGEST_VALUE) -> NDArray[np.bool_]:
         """Observed entries that the compiled step leaves out."""
         with np.errstate(over="ignore"):
             size = np.abs(validated.values.astype(np.float64) / self._divisor)

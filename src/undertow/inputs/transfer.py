@@ -13,7 +13,7 @@ from undertow.inputs import packing
 from undertow.inputs.dense import Slice
 from undertow.inputs.scaling import Scaling
 from undertow.inputs.sparse import AnySlice, Entries
-from undertow.model.phases.infer import LARGEST
+from undertow.model.defaults import LARGEST_VALUE
 from undertow.model.types import EntryIndex
 
 
@@ -64,5 +64,5 @@ class DeviceSlice:
         values, mask = self.host.values, self.host.mask
         missing = mask.size - int(np.count_nonzero(mask))
         size = max(abs(float(values.max(initial=0))), abs(float(values.min(initial=0))))
-        large = size > LARGEST * scaling.unit / 2  # nearly so is counted too: rounding must not decide
-        return missing + int(np.count_nonzero(scaling.too_large(self.host, LARGEST / 2))) if large else missing
+        large = size > LARGEST_VALUE * scaling.unit / 2  # nearly so is counted too: rounding must not decide
+        return missing + int(np.count_nonzero(scaling.too_large(self.host, LARGEST_VALUE / 2))) if large else missing

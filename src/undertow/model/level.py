@@ -1,15 +1,15 @@
-"""The level: what every entry has of its own, apart from the low rank. A random walk per entry, all at once.
+"""The local level: what every entry has of its own, apart from the low rank. A random walk per entry.
 
     m_ti = m_{t−1,i} + step,   step ~ N(0, q_i),   before the first slice m_i ~ N(0, v)
 
 Given weights w and targets y − x̄ this is a scalar Kalman filter and smoother per entry over the window. What lies
-before the window is kept in the filtered state of the last slice that left it. So the level holds its value through
+before the window is kept in the filtered state of the last slice that was evicted. So the level holds its value through
 gaps and remembers as long as its own walk lets it: the forgetting of the factors does not enter.
 
-How fast an entry walks differs from entry to entry and decides a lot: one wanders, its neighbour only jitters. So a
-bank of filters runs beside, one per pace ψ (variance of a step over that of the noise), each judged by how well it has
-predicted the entry so far; slower ones are believed sooner (prior 1/ψ). Estimating q from the smoothed steps instead
-stands still: what is smooth stays smooth.
+The variance of a step differs from entry to entry and decides a lot: one wanders, its neighbour only jitters. So a
+bank of filters runs beside, one per ratio ψ of step to noise variance, each scored by how well it has predicted the
+entry so far; small ratios are preferred (prior 1/ψ). Estimating q from the smoothed steps stalls: what is smooth stays
+smooth.
 """
 
 from __future__ import annotations
@@ -20,22 +20,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from undertow.model.defaults import (
+    BANK_FORGETTING,
+    INITIAL_VARIANCE,
+    INITIAL_WALK,
+    LARGEST_SQUARE,
+    NOISE_STRENGTH,
+    UNKNOWN,
+    WALK_RATIOS,
+)
 from undertow.model.types import FilterBank, Level, Window
-
-WALK_RATIOS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-"""The ψ to choose from."""
-INITIAL_WALK = 1e-3
-"""q before any data."""
-INITIAL_VARIANCE = 0.1
-"""v before any data: small, so that the low rank may explain first what it can."""
-BANK_MEMORY = 0.97
-"""What a slice back counts in the choice of a pace."""
-LARGEST_SQUARE = 9.0
-"""Squared surprise of an observation, over its variance, beyond which it counts no more to a filter of the bank."""
-UNKNOWN = 1e6
-"""Variance of a filter of the bank before its entry was seen, over that of the noise."""
-NOISE_STRENGTH = 0.5
-"""How many observations the model's noise counts in a filter's own."""
 
 
 def init(length: int, shape: tuple[int, ...], dtype: jnp.dtype) -> Level:
@@ -95,31 +89,35 @@ def update(level: Level, window: Window, weights: Array, targets: Array) -> Leve
     """q(m) for the whole window: filter forward, smooth backward. Weights are precisions (W, I_1, …, I_N)."""
     length = targets.shape[0]
     order = jnp.mod(window.newest + 1 + jnp.arange(length, dtype=jnp.int32), length)  # oldest first
-    live = (jnp.arange(length) >= length - window.filled).astype(targets.dtype)
+    written = (jnp.arange(length) >= length - window.filled).astype(targets.dtype)
     start = (level.start_mean, level.start_variance)
 
-    def forward(past: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        mean, variance = past
-        slot, active = now
-        predicted = variance + active * level.walk_variance
-        told = predicted * weights[slot]
-        posterior = mean + told / (1 + told) * (targets[slot] - mean), predicted / (1 + told)
+    def forward(
+        before: tuple[Array, Array], now: tuple[Array, Array]
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        mean, variance = before
+        slot, written = now
+        predicted = variance + written * level.walk_variance
+        gain = predicted * weights[slot]
+        posterior = mean + gain / (1 + gain) * (targets[slot] - mean), predicted / (1 + gain)
         return posterior, posterior
 
-    newest, (means, variances) = lax.scan(forward, start, (order, live))
+    newest, (means, variances) = lax.scan(forward, start, (order, written))
 
     def backward(
         later: tuple[Array, Array], now: tuple[Array, Array, Array]
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        mean, variance, active = now
-        predicted = variance + active * level.walk_variance
+        mean, variance, written = now
+        predicted = variance + written * level.walk_variance
         back = variance / predicted
         smoothed = mean + back * (later[0] - mean), variance + back**2 * (later[1] - predicted)
         return smoothed, later
 
     before = jnp.concatenate([level.start_mean[None], means[:-1]])
     variances_before = jnp.concatenate([level.start_variance[None], variances[:-1]])
-    first, (smooth_means, smooth_variances) = lax.scan(backward, newest, (before, variances_before, live), reverse=True)
+    first, (smooth_means, smooth_variances) = lax.scan(
+        backward, newest, (before, variances_before, written), reverse=True
+    )
 
     # As long as the first slice is in the window: how far from 0 levels are, by the entries that have been seen.
     fresh = window.filled < length
@@ -140,16 +138,16 @@ def update(level: Level, window: Window, weights: Array, targets: Array) -> Leve
 
 
 def finish(level: Level, mask: Array, robustness: Array, target: Array, noise: Array) -> Level:
-    """Once per slice, at its end: judge the paces by the newest slice, y − x̄, and choose anew.
+    """Once per slice, at its end: score the ratios by the newest slice, y − x̄, and choose q anew.
 
     `robustness` is the fraction of its precision that an entry keeps (an outlier little), `noise` the variance of the
     others.
     """
     bank = level.bank
-    paces = jnp.asarray(WALK_RATIOS, target.dtype).reshape(-1, *([1] * target.ndim))
+    ratios = jnp.asarray(WALK_RATIOS, target.dtype).reshape(-1, *([1] * target.ndim))
     known = bank.variance < UNKNOWN / 2
     judged = mask & known
-    predicted = bank.variance + paces
+    predicted = bank.variance + ratios
     total = predicted + 1 / jnp.maximum(robustness, 1 / UNKNOWN)
     error = target - bank.mean
     own_noise = (NOISE_STRENGTH * noise + bank.noise_sum) / (NOISE_STRENGTH + bank.noise_count)
@@ -157,19 +155,19 @@ def finish(level: Level, mask: Array, robustness: Array, target: Array, noise: A
     square = error**2 / (own_noise * total)
     bounded = jnp.minimum(square, LARGEST_SQUARE)
     score = -(jnp.log(own_noise * total) + bounded) / 2
-    # Flagged ones count little here: a few in a row would speak for a level that follows them.
-    heeded = jnp.where(judged, jnp.sqrt(jnp.minimum(robustness, 1)), 0)
-    score = BANK_MEMORY * bank.score + heeded * score
-    heard = jnp.where(square > bounded, jnp.sqrt(bounded / jnp.maximum(square, LARGEST_SQUARE)), 1)
-    gain = jnp.where(mask, predicted / total * jnp.where(known, heard, 1), 0)
+    # Flagged ones count little here: a few in a row would favour a level that follows them.
+    evidence = jnp.where(judged, jnp.sqrt(jnp.minimum(robustness, 1)), 0)
+    score = BANK_FORGETTING * bank.score + evidence * score
+    damping = jnp.where(square > bounded, jnp.sqrt(bounded / jnp.maximum(square, LARGEST_SQUARE)), 1)
+    gain = jnp.where(mask, predicted / total * jnp.where(known, damping, 1), 0)
     bank = FilterBank(
         mean=bank.mean + gain * error,
         variance=jnp.minimum(predicted * (1 - gain), UNKNOWN),
-        noise_sum=BANK_MEMORY * bank.noise_sum + heeded * bounded * own_noise,
-        noise_count=BANK_MEMORY * bank.noise_count + heeded[0],
+        noise_sum=BANK_FORGETTING * bank.noise_sum + evidence * bounded * own_noise,
+        noise_count=BANK_FORGETTING * bank.noise_count + evidence[0],
         score=score,
     )
-    chosen = jax.nn.softmax(score - jnp.log(paces), axis=0)
+    chosen = jax.nn.softmax(score - jnp.log(ratios), axis=0)
     own_noise = (NOISE_STRENGTH * noise + bank.noise_sum) / (NOISE_STRENGTH + bank.noise_count)
-    walk_variance = jnp.exp((chosen * jnp.log(paces * own_noise)).sum(axis=0))
+    walk_variance = jnp.exp((chosen * jnp.log(ratios * own_noise)).sum(axis=0))
     return replace(level, bank=bank, walk_variance=jnp.where(bank.noise_count > 0, walk_variance, level.walk_variance))

@@ -4,51 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.tree_util import register_dataclass
 
-SMALL_WINDOW = 2**15
-"""Up to so many entries a window is in cache anyway."""
+from undertow.model.defaults import SMALL_WINDOW
+
+OutlierState = Any
+"""State of the outlier model, `Contaminated` or `GaussianGamma`: only its own functions look inside."""
 
 
 @register_dataclass
 @dataclass(frozen=True)
 class EntryIndex:
-    """Where the entries of a sparse window lie: E places a slice, the first `lengths` of them taken, the rest empty.
+    """Where the observed entries of a sparse window lie: E positions per slice, the first `lengths` of them used.
 
-    Of a window all arrays have an axis W in front; of a single slice they have not.
+    Arrays of a window have an axis W in front; those of a single slice have not.
+
+    Attributes:
+        indices: (W, E) int32 for each mode. Sorted, the biggest mode first, so that neighbours share rows.
+        fibres: (W, E) int32 for each of the N − 2 biggest modes: the first position of the slice whose indices are the
+            same on all smaller modes (see `observed.leading_direction`).
+        lengths: (W,) int32.
+        sizes: I_1, …, I_N.
     """
 
     indices: tuple[Array, ...]
-    """(W, E) int32 for each mode. Sorted, the biggest mode first, so that neighbours share rows."""
     fibres: tuple[Array, ...]
-    """(W, E) int32 for each of the N − 2 biggest modes: the first place of the slice whose indices are the same on all
-    smaller modes (see `observed.leading_direction`)."""
     lengths: Array
-    """(W,) int32."""
     sizes: tuple[int, ...] = field(metadata={"static": True})
-    """I_1, …, I_N."""
 
 
 @register_dataclass
 @dataclass(frozen=True)
 class Window:
-    """A ring of the last W slices, in units of the stream (see `step.py`). Slot order is not time order."""
+    """A ring buffer of the last W slices, in units of the stream. Slot order is not time order.
+
+    Attributes:
+        values: y (W, I_1, …, I_N): the data, 0 where unobserved.
+        mask: O (W, I_1, …, I_N): True where observed.
+        newest: Slot of the newest slice; int32.
+        filled: Slices in the window now, at most W; int32.
+        entry_index: Where the entries lie, if only observed ones are kept. Then everything that is (W, I_1, …, I_N),
+            here and elsewhere, is (W, E) instead, (I_1, …, I_N) is (E,), and the noise variance is one number.
+    """
 
     values: Array
-    """y (W, I_1, …, I_N): the data, 0 where unobserved."""
     mask: Array
-    """O (W, I_1, …, I_N): True where observed."""
     newest: Array
-    """Slot of the newest slice; int32."""
     filled: Array
-    """Slices in the window now, at most W; int32."""
     entry_index: EntryIndex | None = None
-    """Where only observed entries are kept: where they lie. Then everything that is (W, I_1, …, I_N), here and
-    elsewhere, is (W, E) instead, and (I_1, …, I_N) is (E,); the noise is one number."""
 
     def ages(self) -> Array:
         """Steps since each slot was written (W,); only the first `filled` ages are real."""
@@ -65,62 +73,71 @@ class Window:
 @register_dataclass
 @dataclass(frozen=True)
 class DiscountedRows:
-    """What slices that have left the window say about the factors; each counts μ^age at most (see past.py)."""
+    """Exponentially discounted statistics of evicted slices about the factors; each slice has at most weight μ^age.
+
+    Attributes:
+        gram: Γ⁽ⁿ⁾, each (I_n, P): packed Gram matrices.
+        projection: h⁽ⁿ⁾, each (I_n, R).
+        centre: Γ⁻¹h, each (I_n, R): the rows by these statistics alone.
+        retention: δ⁽ⁿ⁾, each (I_n,), in (0, 1]: what a row's statistics still weigh, given how far it has moved.
+        row_count: Σ μ^age of the evicted temporal rows in which a component was active (R,).
+        row_square: Σ μ^age E c² (R,).
+        row_entropy: Σ μ^age (1 + ln Var c) (R,).
+    """
 
     gram: tuple[Array, ...]
-    """Γ⁽ⁿ⁾, each (I_n, P): packed Gram matrices."""
     projection: tuple[Array, ...]
-    """h⁽ⁿ⁾, each (I_n, R)."""
     centre: tuple[Array, ...]
-    """Γ⁻¹h, each (I_n, R): where the past alone would have the rows."""
     retention: tuple[Array, ...]
-    """δ⁽ⁿ⁾, each (I_n,), in (0, 1]: what the past of a row is still worth, given how far the row has moved."""
     row_count: Array
-    """Σ μ^age of the temporal rows gone in which a component lived (R,)."""
     row_square: Array
-    """Σ μ^age E c² (R,)."""
     row_entropy: Array
-    """Σ μ^age (1 + ln Var c) (R,)."""
 
 
 @register_dataclass
 @dataclass(frozen=True)
 class DiscountedNoise:
-    """What slices that have left the window say about noise and outliers; each counts μ^age (see past.py)."""
+    """Exponentially discounted statistics of evicted slices about noise and outliers; each slice has weight μ^age.
+
+    Attributes:
+        counts: n_i (I_1, …, I_N): observations.
+        sums: s_i (I_1, …, I_N): weighted squared residuals, in units of the typical noise at eviction.
+        flagged: Σρ.
+        clean: ΣO(1−ρ).
+        energy: Σρτ̄E r².
+    """
 
     counts: Array
-    """n_i (I_1, …, I_N): observations."""
     sums: Array
-    """s_i (I_1, …, I_N): trusted squared residuals, in units of the typical noise when the slice left."""
     flagged: Array
-    """Σρ."""
     clean: Array
-    """ΣO(1−ρ)."""
     energy: Array
-    """Σρτ̄E r²."""
 
 
 @register_dataclass
 @dataclass(frozen=True)
 class Factors:
-    """Posterior of the low-rank part: independent Gaussian rows, and the precisions that decide the rank."""
+    """Posterior of the low-rank part: independent Gaussian rows, and the precisions that decide the rank.
+
+    Attributes:
+        means: Ā⁽ⁿ⁾, each (I_n, R).
+        covariances: V⁽ⁿ⁾, each (I_n, R, R).
+        row_means: C̄ (W, R): one temporal row per slot of the window.
+        row_covariances: V_t (W, R, R).
+        active: (R,) bool: active components. The others have mean and covariance 0.
+        precision_shape: c (R,): q(λ_r) = Ga(c_r, d_r).
+        precision_rate: d (R,).
+        discounted: With `memory="recursive"` only.
+    """
 
     means: tuple[Array, ...]
-    """Ā⁽ⁿ⁾, each (I_n, R)."""
     covariances: tuple[Array, ...]
-    """V⁽ⁿ⁾, each (I_n, R, R)."""
     row_means: Array
-    """C̄ (W, R): one temporal row per slot of the window."""
     row_covariances: Array
-    """V_t (W, R, R)."""
     active: Array
-    """(R,) bool: which components live. Dead ones have mean and covariance 0."""
     precision_shape: Array
-    """c (R,): q(λ_r) = Ga(c_r, d_r)."""
     precision_rate: Array
-    """d (R,)."""
     discounted: DiscountedRows | None = None
-    """With `memory="recursive"` only."""
 
     @property
     def precision(self) -> Array:
@@ -131,93 +148,112 @@ class Factors:
 @register_dataclass
 @dataclass(frozen=True)
 class Contaminated:
-    """Posterior of the contaminated normal noise (default preset)."""
+    """Posterior of contaminated normal noise, the default outlier model.
+
+    Attributes:
+        probability: ρ (W, I_1, …, I_N): probability that an observed entry is an outlier; 0 where unobserved.
+        rate_a: q(π) = Beta(rate_a, rate_b).
+        rate_b: See `rate_a`.
+        ratio: κ: variance of an outlier over that of the noise.
+        slice_scale: φ (W,): noise variance of a slice over the usual, at most κ; large where a slice does not fit.
+        pool_shape: α: τ_i ~ Ga(α, b). Large: one noise variance for all entries.
+        pool_rate: b.
+        noise_shape: q(τ_i) = Ga(noise_shape_i, noise_rate_i), each (I_1, …, I_N).
+        noise_rate: See `noise_shape`.
+        discounted: With `memory="recursive"` only.
+    """
 
     probability: Array
-    """ρ (W, I_1, …, I_N): probability that an observed entry is an outlier; 0 where unobserved."""
     rate_a: Array
-    """q(π) = Beta(a, b)."""
     rate_b: Array
     ratio: Array
-    """κ: variance of an outlier over that of the noise."""
     slice_scale: Array
-    """φ (W,): noise variance of a slice over the usual, at most κ; large where a slice does not fit the factors."""
     pool_shape: Array
-    """α: τ_i ~ Ga(α, b). Large: one noise level for all entries."""
     pool_rate: Array
-    """b."""
     noise_shape: Array
-    """q(τ_i) = Ga(shape_i, rate_i), each (I_1, …, I_N)."""
     noise_rate: Array
     discounted: DiscountedNoise | None = None
-    """With `memory="recursive"` only."""
 
 
 @register_dataclass
 @dataclass(frozen=True)
 class GaussianGamma:
-    """Posterior of the paper's sparse term S, its precisions γ and the noise precision τ."""
+    """Posterior of the paper's sparse term S, its precisions γ and the noise precision τ.
+
+    Attributes:
+        sparse: S̄ (W, I_1, …, I_N): inferred for the newest slice, frozen for the others; 0 where unobserved.
+        sparse_variance: σ² of the newest slice (I_1, …, I_N).
+        gamma_shape: q(γ_i) = Ga(gamma_shape, gamma_rate_i), newest slice; the shape is a scalar.
+        gamma_rate: (I_1, …, I_N).
+        noise_shape: q(τ) = Ga(noise_shape, noise_rate), scalars.
+        noise_rate: See `noise_shape`.
+    """
 
     sparse: Array
-    """S̄ (W, I_1, …, I_N): inferred for the newest slice, frozen for the others; 0 where unobserved."""
     sparse_variance: Array
-    """σ² of the newest slice (I_1, …, I_N)."""
     gamma_shape: Array
-    """q(γ_i) = Ga(shape, rate_i), newest slice; shape is a scalar, rate (I_1, …, I_N)."""
     gamma_rate: Array
     noise_shape: Array
-    """q(τ) = Ga(a, b), scalars."""
     noise_rate: Array
 
 
 @register_dataclass
 @dataclass(frozen=True)
 class FilterBank:
-    """Filters of the level, one for each pace it might walk at, to find out which fits. Variances over the noise's."""
+    """Kalman filters of the level, one per ratio ψ of step to noise variance. Variances over the noise's.
+
+    Attributes:
+        mean: (ratios, I_1, …, I_N), as is all below unless said otherwise.
+        variance: Of the filtered level.
+        noise_sum: Noise variance as each filter sees it: noise_sum / noise_count.
+        noise_count: (I_1, …, I_N).
+        score: Discounted log-likelihood of what each has predicted.
+    """
 
     mean: Array
-    """(paces, I_1, …, I_N), as is all below unless said otherwise."""
     variance: Array
     noise_sum: Array
-    """Noise variance as each filter sees it: noise_sum / noise_count."""
     noise_count: Array
-    """(I_1, …, I_N)."""
     score: Array
-    """Log-likelihood of what each has predicted, forgetting."""
 
 
 @register_dataclass
 @dataclass(frozen=True)
 class Level:
-    """Posterior of the entrywise level m, a random walk per entry."""
+    """Posterior of the local level m, a random walk per entry.
+
+    Attributes:
+        mean: m̄ (W, I_1, …, I_N), smoothed over the window.
+        variance: Var m (W, I_1, …, I_N).
+        start_mean: Filtered just before the oldest slice of the window (I_1, …, I_N).
+        start_variance: (I_1, …, I_N).
+        next_mean: Filtered at the oldest slice: the start once that slice is evicted.
+        next_variance: (I_1, …, I_N).
+        initial_variance: v: variance of the level before the first slice.
+        walk_variance: q (I_1, …, I_N): variance of a step.
+        bank: Filters that choose q.
+    """
 
     mean: Array
-    """m̄ (W, I_1, …, I_N), smoothed over the window."""
     variance: Array
-    """Var m (W, I_1, …, I_N)."""
     start_mean: Array
-    """Filtered just before the oldest slice of the window (I_1, …, I_N)."""
     start_variance: Array
     next_mean: Array
-    """Filtered at the oldest slice: the start once that slice has left."""
     next_variance: Array
     initial_variance: Array
-    """v: variance of the level before the first slice."""
     walk_variance: Array
-    """q (I_1, …, I_N): variance of a step."""
     bank: FilterBank
 
 
 @register_dataclass
 @dataclass(frozen=True)
 class Core:
-    """All arrays of a state: what the compiled step takes and gives back."""
+    """All arrays of a state: what the compiled step takes and gives back. `level` is None where there is none."""
 
     window: Window
     factors: Factors
-    outliers: Contaminated | GaussianGamma
+    outliers: OutlierState
     level: Level | None
-    """None where entries have no level of their own."""
 
 
 def over_slice(values: Array) -> Array:
@@ -226,8 +262,11 @@ def over_slice(values: Array) -> Array:
 
 
 def over_time(part: Callable[..., tuple[Array, Array]], *arrays: Array) -> tuple[Array, Array]:
-    """Σ_t part(arrays at t), two sums at once. Large windows are added up slice by slice on a CPU: what the parts are
-    made of stays in cache, and no array of the window's size is needed for it."""
+    """Σ_t part(arrays at t), two sums together.
+
+    On a CPU large windows are added up slice by slice: what the parts are made of stays in cache, and no array of the
+    window's size is needed.
+    """
     if arrays[0].size <= SMALL_WINDOW or jax.default_backend() != "cpu":
         made = jax.vmap(part)(*arrays)
         return made[0].sum(axis=0), made[1].sum(axis=0)

@@ -9,7 +9,7 @@ from undertow.engine import functional
 from undertow.lab.speed.formula import step_bytes, sweep_flops
 from undertow.lab.speed.growth import slope
 from undertow.lab.speed.registry import WORKLOADS
-from undertow.model.step import advance
+from undertow.model.step import step as model_step
 
 
 def inner(equation):
@@ -50,7 +50,9 @@ def test_the_formula_counts_what_a_sweep_multiplies():
     shape, window, rank = (20, 15, 10), 5, 4  # traced, not compiled
     config = make_config("fixed", max_rank=rank, window=window)
     state = functional.init(config, shape)
-    program = jax.make_jaxpr(advance)(state.core, np.zeros(shape, np.float32), np.ones(shape, bool), config.settings())
+    program = jax.make_jaxpr(model_step)(
+        state.core, np.zeros(shape, np.float32), np.ones(shape, bool), config.settings()
+    )
     counted = max(window_flops(loop, window * np.prod(shape)) for loop in loops(program.jaxpr))
     assert counted == pytest.approx(sweep_flops(shape, window, rank), rel=0.01)
 

@@ -11,7 +11,7 @@ from undertow.lab.speed.axes import Axis, axes
 from undertow.lab.speed.record import Effort, record
 from undertow.lab.speed.registry import WORKLOADS
 from undertow.lab.speed.subject import Subject
-from undertow.model.step import advance
+from undertow.model.step import step as model_step
 
 
 class Counting(Silent):
@@ -71,7 +71,7 @@ def test_a_record_holds_everything_and_the_page_shows_it(made, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("made")
 def test_no_compiled_program_outlives_its_workload():
-    assert advance._cache_size() == 0
+    assert model_step._cache_size() == 0
 
 
 def test_axes_cross_at_one_base_and_grow_one_thing():

@@ -17,7 +17,7 @@ from undertow.inputs.transfer import DeviceSlice
 from undertow.lab.speed.formula import sparse_flops, sweep_flops
 from undertow.lab.speed.slices import Floats, Slices
 from undertow.lab.speed.subject import Subject
-from undertow.model.step import advance
+from undertow.model.step import step as model_step
 
 if TYPE_CHECKING:
     from undertow.lab.speed.workload import Workload
@@ -61,7 +61,7 @@ class OneModel(Subject):
     def _lowered(self) -> Any:
         state = self.state
         values, mask = np.zeros(state.shape, state.config.dtype), np.ones(state.shape, dtype=bool)
-        return advance.lower(state.core, values, mask, state.config.settings())
+        return model_step.lower(state.core, values, mask, state.config.settings())
 
     def pinned(self, sweeps: int) -> Self:
         """The same program: both settings are numbers, so nothing is compiled anew."""
@@ -90,7 +90,9 @@ class SparseModel(OneModel):
     def _lowered(self) -> Any:
         state = self.state
         given, scaling = DeviceSlice(self.values[0], state.entry_capacity), Scaling.of(state.config, state.unit)
-        return advance.lower(state.core, given.values(scaling), given.mask(), state.settings, None, given.entry_index())
+        return model_step.lower(
+            state.core, given.values(scaling), given.mask(), state.settings, None, given.entry_index()
+        )
 
 
 class Automatic(Subject):

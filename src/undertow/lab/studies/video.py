@@ -22,7 +22,7 @@ from undertow.engine.capacity import missing_capacity
 from undertow.inputs.dense import as_slice
 from undertow.inputs.scaling import Scaling
 from undertow.inputs.transfer import DeviceSlice
-from undertow.model.step import advance
+from undertow.model.step import step as model_step
 
 Frame = NDArray[np.float32]
 
@@ -81,7 +81,7 @@ def one_step(model: ut.RobustCP, x: Frame) -> tuple[float, int]:
     for _ in range(15):
         core = jax.block_until_ready(state.copy().core)  # type: ignore[no-untyped-call]
         begun = time.perf_counter()
-        learned = advance(core, values, mask, settings, holes=missing_capacity(state))
+        learned = model_step(core, values, mask, settings, holes=missing_capacity(state))
         _, report = jax.block_until_ready(learned)  # type: ignore[no-untyped-call]
         least = min(least, time.perf_counter() - begun)
     return least, int(report.iterations)

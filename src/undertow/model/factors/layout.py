@@ -1,6 +1,6 @@
-"""One name for each operation on the window, whichever way it is kept: every entry, or observed entries only.
+"""One name for each operation on the window, in both layouts: every entry, or observed entries only.
 
-`places` is the window's: None where all entries are kept (factors.py, predict.py), else where they lie (observed.py).
+`entry_index` is the window's: None where all entries are kept (rows.py, predict.py), else where they lie (observed.py).
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from undertow.model.factors import observed, predict
 from undertow.model.factors import rows as whole
 from undertow.model.types import EntryIndex, Factors, Window
 
-Portrait = Array | observed.Portrait
+Summary = Array | observed.Summary
 
 
 def sweep(
     factors: Factors,
     weights: Array,
     targets: Array,
-    share: Array,
+    time_weights: Array,
     entry_index: EntryIndex | None,
-    beyond: Array | float = 0.0,
+    relaxation: Array | float = 0.0,
 ) -> tuple[Factors, Array]:
-    """Update every axis once. Returns how many rows failed, too."""
+    """Update every axis once. Returns how many rows could not be solved, too."""
     if entry_index is None:
-        return whole.sweep(factors, weights, targets, share, beyond)
-    return observed.sweep(factors, weights, targets, share, entry_index, beyond)
+        return whole.sweep(factors, weights, targets, time_weights, relaxation)
+    return observed.sweep(factors, weights, targets, time_weights, entry_index, relaxation)
 
 
 def update_rows(
-    factors: Factors, weights: Array, weighted: Array, share: Array, entry_index: EntryIndex | None
+    factors: Factors, weights: Array, weighted: Array, time_weights: Array, entry_index: EntryIndex | None
 ) -> tuple[Factors, Array]:
     """Update the temporal rows; `weighted` is w y."""
     if entry_index is None:
         biggest, _ = whole.plan(weights.shape)
-        return whole.update_axes(factors, weights, weighted, share, [0], biggest)
-    return observed.update_axes(factors, weights, weighted, share, [0], entry_index)
+        return whole.update_axes(factors, weights, weighted, time_weights, [0], biggest)
+    return observed.update_axes(factors, weights, weighted, time_weights, [0], entry_index)
 
 
 def low_rank(factors: Factors, entry_index: EntryIndex | None) -> Array:
@@ -50,9 +50,9 @@ def variance(factors: Factors, entry_index: EntryIndex | None) -> Array:
     return predict.variance(factors) if entry_index is None else observed.variance(factors, entry_index)
 
 
-def component(factors: Factors, place: Array, entry_index: EntryIndex | None) -> tuple[Array, Array]:
+def component(factors: Factors, slot: Array, entry_index: EntryIndex | None) -> tuple[Array, Array]:
     """What one component adds to x̄ and to Var[x]."""
-    return predict.component(factors, place) if entry_index is None else observed.component(factors, place, entry_index)
+    return predict.component(factors, slot) if entry_index is None else observed.component(factors, slot, entry_index)
 
 
 def outer_product(columns: list[Array], entry_index: EntryIndex | None) -> Array:
@@ -88,18 +88,18 @@ def alone(window: Window, slot: Array) -> Window:
     return Window(values, mask, jnp.asarray(0, jnp.int32), jnp.asarray(1, jnp.int32), entry_index)
 
 
-def portrait(factors: Factors, window: Window, shown: Array) -> Portrait:
-    """The newest slice, all entries of it: `shown`, or as its factors have it where not all entries are kept."""
-    return shown if window.entry_index is None else (factors.row_means[window.newest], *factors.means)
+def summary(factors: Factors, window: Window, mean: Array) -> Summary:
+    """The newest slice, all entries of it: `mean`, or its factors where not all entries are kept."""
+    return mean if window.entry_index is None else (factors.row_means[window.newest], *factors.means)
 
 
-def size_of(slice_: Portrait) -> Array:
+def size_of(slice_: Summary) -> Array:
     """Root mean square of all entries."""
     return observed.size_of(slice_) if isinstance(slice_, tuple) else jnp.sqrt((slice_**2).mean())
 
 
-def distance(one: Portrait, other: Portrait) -> Array:
-    """Root mean square difference of two portraits."""
+def distance(one: Summary, other: Summary) -> Array:
+    """Root mean square difference of two slices."""
     if isinstance(one, tuple) and isinstance(other, tuple):
         return observed.distance(one, other)
     assert not isinstance(one, tuple)
@@ -108,7 +108,7 @@ def distance(one: Portrait, other: Portrait) -> Array:
 
 
 def empty_entry_index(shape: tuple[int, ...], sizes: tuple[int, ...]) -> EntryIndex:
-    """Places that are all empty: `shape` is (W, E), `sizes` are those of the modes."""
+    """An index without entries: `shape` is (W, E), `sizes` are those of the modes."""
     empty = jnp.zeros(shape, jnp.int32)
     fibres = (empty,) * max(0, len(sizes) - 2)
     return EntryIndex((empty,) * len(sizes), fibres, jnp.zeros(shape[:-1], jnp.int32), sizes)

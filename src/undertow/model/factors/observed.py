@@ -1,12 +1,12 @@
-"""The same operations as in factors, predict and birth, over the observed entries of a sparse window only.
+"""The operations of rows, predict and candidate over the observed entries of a sparse window only.
 
-Entries lie in E places a slice (`state.Places`). Every operation is a sum over entries of products of rows that their
-indices point to:
+Every slice has E positions for entries (`types.EntryIndex`). Every operation is a sum over entries of products of rows
+that their indices point to:
 
     G_i = Σ_{e: i_e = i} w_e ⊛_{k≠axis} B⁽ᵏ⁾[i_e],   g likewise,   x̄_e = Σ_r c̄_tr Π_n ā⁽ⁿ⁾[i_e]_r,   Var x_e likewise
 
 Rows are gathered, multiplied and added up in chunks of entries, so that no temporary is larger than a chunk times P, a
-table of P columns for the rows of a mode, or a number per place. Chunks without entries are left out: cost of a sweep
+table of P columns for the rows of a mode, or a number per position. Chunks without entries are skipped: cost of a sweep
 O(entries · N² · P), with P = R(R+1)/2.
 """
 
@@ -18,28 +18,33 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model.factors.rows import all_covariances, all_means, plan, renewed, second_moment, solve_rows
+from undertow.model.defaults import CHUNK_NUMBERS, POWER_ITERATIONS, SOLVE_BLOCK
+from undertow.model.factors.rows import (
+    Solution,
+    all_covariances,
+    all_means,
+    coordinate_updates,
+    plan,
+    second_moment,
+    solved,
+)
 from undertow.model.linalg.symmetric import multiplicity, outer, pack
 from undertow.model.types import EntryIndex, Factors
-
-SPECTRAL_TURNS = 6
-BLOCK = 2048
-"""Rows that are solved at once."""
 
 Formula = Callable[[list[Array]], Array]
 Work = Callable[[Array, list[Array], Array], Array]
 Begin = Callable[[Array], Work]
 
 
-def chunk_size(entry_index: int, columns: int) -> int:
-    """Entries worked on at once, with rows of so many columns: what a processor's cache holds, or keeps a GPU busy."""
-    numbers = 2**18 if jax.default_backend() == "cpu" else 2**25
+def chunk_size(positions: int, columns: int) -> int:
+    """Entries per chunk, with rows of this many columns."""
+    numbers = CHUNK_NUMBERS["cpu" if jax.default_backend() == "cpu" else "other"]
     most: int = 1 << (max(numbers // columns, 1).bit_length() - 1)
-    return min(entry_index & -entry_index, most)
+    return min(positions & -positions, most)
 
 
 def rows_of(table: Array, index: Array) -> Array:
-    """The rows that indices point to. They were checked at the door."""
+    """The rows that indices point to. They have been validated."""
     return table.at[index].get(mode="promise_in_bounds")
 
 
@@ -68,15 +73,15 @@ def by_chunk(entry_index: EntryIndex, columns: int, carry: Array, begin: Begin, 
 
 
 def at_entries(entry_index: EntryIndex, columns: int, dtype: jnp.dtype, begin: Callable[[Array], Formula]) -> Array:
-    """The formula that `begin` makes of a slot, of the indices of all its entries: (W, E), 0 in empty places."""
+    """The formula that `begin` makes of a slot, of the indices of all its entries: (W, E), 0 in unused positions."""
     length, width = entry_index.indices[0].shape
     size = chunk_size(width, columns)
 
     def begin_work(slot: Array) -> Work:
         formula = begin(slot)
 
-        def work(number: Array, here: list[Array], told: Array) -> Array:
-            updated: Array = lax.dynamic_update_index_in_dim(told, formula(here), number, 0)
+        def work(number: Array, here: list[Array], done: Array) -> Array:
+            updated: Array = lax.dynamic_update_index_in_dim(done, formula(here), number, 0)
             return updated
 
         return work
@@ -121,35 +126,35 @@ def low_rank(factors: Factors, entry_index: EntryIndex) -> Array:
 def variance(factors: Factors, entry_index: EntryIndex) -> Array:
     """Var[x] of every entry (W, E), by the telescoped sum of `predict.variance`."""
     squares = [outer(mean) for mean in all_means(factors)]
-    spreads = [pack(covariance) for covariance in all_covariances(factors)]
-    return jnp.maximum(_telescoped(squares, spreads, multiplicity(factors.active.shape[0]), entry_index), 0)
+    variances = [pack(covariance) for covariance in all_covariances(factors)]
+    return jnp.maximum(_telescoped(squares, variances, multiplicity(factors.active.shape[0]), entry_index), 0)
 
 
-def component(factors: Factors, place: Array, entry_index: EntryIndex) -> tuple[Array, Array]:
+def component(factors: Factors, slot: Array, entry_index: EntryIndex) -> tuple[Array, Array]:
     """What one component adds to x̄ and to Var[x] of every entry (W, E)."""
     means, covariances = all_means(factors), all_covariances(factors)
-    columns = [mean[:, place] for mean in means]
+    columns = [mean[:, slot] for mean in means]
     squares = [column[:, None] * mean for column, mean in zip(columns, means, strict=True)]
-    spreads = [covariance[:, place] for covariance in covariances]
-    twice = jnp.where(jnp.arange(means[0].shape[1]) == place, 1, 2)
-    return outer_product(columns, entry_index), _telescoped(squares, spreads, twice, entry_index)
+    variances = [covariance[:, slot] for covariance in covariances]
+    twice = jnp.where(jnp.arange(means[0].shape[1]) == slot, 1, 2)
+    return outer_product(columns, entry_index), _telescoped(squares, variances, twice, entry_index)
 
 
-def _telescoped(squares: list[Array], spreads: list[Array], counts: Array, entry_index: EntryIndex) -> Array:
+def _telescoped(squares: list[Array], variances: list[Array], counts: Array, entry_index: EntryIndex) -> Array:
     """The sum in `predict.variance`. Time and the biggest mode make one table per slice, so that of most entries only
     one row of it and one of each other mode are needed."""
     order = by_size(entry_index.sizes)
     (biggest, *middle), last = [mode + 1 for mode in order[:-1]] or [order[0] + 1], order[-1] + 1
     counts = counts.astype(squares[0].dtype)
     alone = len(order) == 1
-    right = jnp.concatenate([squares[last] + spreads[last], spreads[last]], axis=1)
-    tables = {mode: jnp.concatenate([squares[mode], spreads[mode]], axis=1) for mode in middle}
+    right = jnp.concatenate([squares[last] + variances[last], variances[last]], axis=1)
+    tables = {mode: jnp.concatenate([squares[mode], variances[mode]], axis=1) for mode in middle}
     width = counts.shape[0]
 
     def begin(slot: Array) -> Formula:
         square = squares[0][slot] * squares[biggest]
-        moment = squares[biggest] + spreads[biggest]
-        varied = spreads[0][slot] * moment + squares[0][slot] * spreads[biggest]
+        moment = squares[biggest] + variances[biggest]
+        varied = variances[0][slot] * moment + squares[0][slot] * variances[biggest]
         if alone:
             total = jnp.matmul(varied, counts, precision=lax.Precision.HIGHEST)
             return lambda here: rows_of(total, here[0])
@@ -160,8 +165,8 @@ def _telescoped(squares: list[Array], spreads: list[Array], counts: Array, entry
             for mode in middle:
                 own = rows_of(tables[mode], here[mode - 1])
                 varied, square = product[:, :width], product[:, width:]
-                own_square, own_spread = own[:, :width], own[:, width:]
-                varied = varied * (own_square + own_spread) + square * own_spread
+                own_square, own_variance = own[:, :width], own[:, width:]
+                varied = varied * (own_square + own_variance) + square * own_variance
                 product = jnp.concatenate([varied, square * own_square], axis=1)
             return across(product * rows_of(right, here[last - 1]), jnp.ones(2 * width, counts.dtype))
 
@@ -206,55 +211,64 @@ def update_axes(
     factors: Factors,
     weights: Array,
     weighted: Array,
-    share: Array,
+    time_weights: Array,
     updated: list[int],
     entry_index: EntryIndex,
-    beyond: Array | float = 0.0,
+    relaxation: Array | float = 0.0,
 ) -> tuple[Factors, Array]:
-    """Coordinate updates of axes in turn; see `factors.update_axes`."""
-    means, covariances = all_means(factors), all_covariances(factors)
-    packed = means[0].shape[1] * (means[0].shape[1] + 1) // 2
-    tables = [
-        jnp.concatenate([second_moment(mean, covariance), mean], axis=1)
-        for mean, covariance in zip(means, covariances, strict=True)
-    ]
+    """Updates of axes in turn; see `rows.update_axes`."""
+    packed = factors.row_means.shape[1] * (factors.row_means.shape[1] + 1) // 2
+    tables = [_table(factors, axis) for axis in range(len(factors.means) + 1)]
+
+    def sums(_: Factors, axis: int) -> Array:
+        return axis_sums(tables, weights, weighted, axis, packed, entry_index)
+
+    def refresh(factors: Factors, axis: int) -> None:
+        tables[axis] = _table(factors, axis)
+
     failed = jnp.zeros((), jnp.int32)
-    for axis in updated:
-        sums = axis_sums(tables, weights, weighted, axis, packed, entry_index)
-        prior_share = share if axis == 0 else jnp.ones(sums.shape[0], sums.dtype)
-        solution = _solved(sums[:, :packed], sums[:, packed:], prior_share, factors)
-        factors, unsolved = renewed(factors, axis, solution, beyond)
-        mean, covariance = all_means(factors)[axis], all_covariances(factors)[axis]
-        tables[axis] = jnp.concatenate([second_moment(mean, covariance), mean], axis=1)
-        failed += unsolved
-    return factors, failed
+    return coordinate_updates(factors, updated, sums, time_weights, relaxation, failed, _solve_blocks, refresh)
 
 
-def _solved(gram: Array, projection: Array, share: Array, factors: Factors) -> tuple[Array, Array, Array]:
-    """`solve_rows`, so many rows at a time that temporaries stay small."""
-    count = share.shape[0]
-    if count <= BLOCK:
-        return solve_rows(gram, projection, factors.precision, factors.active, share)
+def _table(factors: Factors, axis: int) -> Array:
+    """B and ā of all rows of an axis, side by side (rows, P + R)."""
+    mean, covariance = all_means(factors)[axis], all_covariances(factors)[axis]
+    return jnp.concatenate([second_moment(mean, covariance), mean], axis=1)
+
+
+def _solve_blocks(sums: Array, factors: Factors, weight: Array) -> Solution:
+    """The update by G and g side by side, a block of rows at a time, so that temporaries stay small."""
+    count, packed = weight.shape[0], sums.shape[1] - factors.active.shape[0]
+    gram, projection = sums[:, :packed], sums[:, packed:]
+    if count <= SOLVE_BLOCK:
+        return solved((gram, projection), factors, weight)
 
     def blocks(array: Array) -> Array:
-        padded = jnp.pad(array, [(0, -count % BLOCK), *[(0, 0)] * (array.ndim - 1)])
-        return padded.reshape(-1, BLOCK, *array.shape[1:])
+        padded = jnp.pad(array, [(0, -count % SOLVE_BLOCK), *[(0, 0)] * (array.ndim - 1)])
+        return padded.reshape(-1, SOLVE_BLOCK, *array.shape[1:])
 
-    def solve(block: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        return solve_rows(block[0], block[1], factors.precision, factors.active, block[2])
+    def solve(block: tuple[Array, Array, Array]) -> Solution:
+        return solved(block[:2], factors, block[2])
 
-    parts = lax.map(solve, (blocks(gram), blocks(projection), blocks(share)))
-    mean, covariance, solved = (part.reshape(-1, *part.shape[2:])[:count] for part in parts)
-    return mean, covariance, solved
+    parts = lax.map(solve, (blocks(gram), blocks(projection), blocks(weight)))
+    mean, covariance, found = (part.reshape(-1, *part.shape[2:])[:count] for part in parts)
+    return mean, covariance, found
 
 
 def sweep(
-    factors: Factors, weights: Array, targets: Array, share: Array, entry_index: EntryIndex, beyond: Array | float = 0.0
+    factors: Factors,
+    weights: Array,
+    targets: Array,
+    time_weights: Array,
+    entry_index: EntryIndex,
+    relaxation: Array | float = 0.0,
 ) -> tuple[Factors, Array]:
     """Update every axis once: the biggest mode, the other modes, the temporal rows."""
     biggest, _ = plan((weights.shape[0], *entry_index.sizes))
     others = [axis for axis in range(1, len(entry_index.sizes) + 1) if axis != biggest]
-    return update_axes(factors, weights, weights * targets, share, [biggest, *others, 0], entry_index, beyond)
+    return update_axes(
+        factors, weights, weights * targets, time_weights, [biggest, *others, 0], entry_index, relaxation
+    )
 
 
 def outer_product(columns: list[Array], entry_index: EntryIndex) -> Array:
@@ -286,8 +300,8 @@ def leading_direction(
 ) -> tuple[Array, Array]:
     """The leading left singular vector of the unfolding along a mode (I_mode,), and what is left: (W, size).
 
-    See `birth.leading_directions`. `rest` (W, E) says in which of `size` columns of its slice an entry lies: the index
-    of the only other mode, or a place that stands for all entries with the same indices on the other modes.
+    See `candidate.leading_directions`. `rest` (W, E) says in which of `size` columns of its slice an entry lies: the
+    index of the only other mode, or a position that represents all entries with the same indices on the other modes.
     """
     no_rows = jnp.zeros(entry_index.sizes[mode], gradient.dtype)
     no_rest = jnp.zeros((gradient.shape[0], size), gradient.dtype)
@@ -314,7 +328,7 @@ def leading_direction(
 
     longest = jnp.argmax(row_sums(gradient**2, mode, entry_index))
     start = onto_rest(jnp.zeros_like(no_rows).at[longest].set(1))
-    direction = lax.fori_loop(0, SPECTRAL_TURNS, lambda _, direction: onto_rest(onto_rows(direction)), start)
+    direction = lax.fori_loop(0, POWER_ITERATIONS, lambda _, direction: onto_rest(onto_rows(direction)), start)
     return onto_rows(direction), direction
 
 
@@ -345,7 +359,7 @@ def leading_directions(gradient: Array, entry_index: EntryIndex) -> tuple[dict[i
 
 
 def sample(values: Array, entry_index: EntryIndex, most: int) -> Array:
-    """About `most` of the values, evenly spread over the entries of the window; all places where they are few."""
+    """About `most` of the values, evenly spread over the entries of the window; all positions where they are few."""
     if values.size < 2 * most:
         return values.reshape(-1)
     ends = jnp.cumsum(entry_index.lengths)
@@ -354,11 +368,11 @@ def sample(values: Array, entry_index: EntryIndex, most: int) -> Array:
     return values[slots, jnp.clip(ranks - ends[slots] + entry_index.lengths[slots], 0, values.shape[1] - 1)]
 
 
-Portrait = tuple[Array, ...]
+Summary = tuple[Array, ...]
 """A slice, all entries of it, as its factors have it: its temporal row (R,), and the mode factors."""
 
 
-def size_of(slice_: Portrait) -> Array:
+def size_of(slice_: Summary) -> Array:
     """Root mean square of all entries of a slice, by R × R matrices: O(ΣI · R²)."""
     gram = jnp.outer(slice_[0], slice_[0])
     for mean in slice_[1:]:
@@ -366,7 +380,7 @@ def size_of(slice_: Portrait) -> Array:
     return jnp.sqrt(jnp.maximum(gram.sum(), 0))
 
 
-def distance(one: Portrait, other: Portrait) -> Array:
+def distance(one: Summary, other: Summary) -> Array:
     """Root mean square difference of two slices, all entries of them.
 
     As a sum of terms in which one factor is a difference, so that nothing large is subtracted:

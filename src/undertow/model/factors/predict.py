@@ -14,7 +14,7 @@ def low_rank(factors: Factors) -> Array:
     """x̄ = Σ_r c̄ Π_n ā for the whole window (W, I_1, …, I_N)."""
     means = all_means(factors)
     biggest, _ = plan(_shape(means))
-    return _expand(_spread(means, biggest), means[biggest], biggest)
+    return _expand(_product(means, biggest), means[biggest], biggest)
 
 
 def variance(factors: Factors) -> Array:
@@ -27,21 +27,21 @@ def variance(factors: Factors) -> Array:
     """
     means, covariances = all_means(factors), all_covariances(factors)
     squares = [outer(mean) for mean in means]
-    spreads = [pack(covariance) for covariance in covariances]
-    return jnp.maximum(_telescoped(squares, spreads, multiplicity(means[0].shape[1])), 0)
+    variances = [pack(covariance) for covariance in covariances]
+    return jnp.maximum(_telescoped(squares, variances, multiplicity(means[0].shape[1])), 0)
 
 
-def component(factors: Factors, place: Array) -> tuple[Array, Array]:
+def component(factors: Factors, slot: Array) -> tuple[Array, Array]:
     """What one component adds to x̄ and to Var[x] (W, I_1, …, I_N); the others' variances with it are counted in.
 
     Cost: as `variance`, with R columns instead of R(R+1)/2.
     """
     means, covariances = all_means(factors), all_covariances(factors)
-    columns = [mean[:, place] for mean in means]
+    columns = [mean[:, slot] for mean in means]
     squares = [column[:, None] * mean for column, mean in zip(columns, means, strict=True)]
-    spreads = [covariance[:, place] for covariance in covariances]
-    twice = jnp.where(jnp.arange(means[0].shape[1]) == place, 1, 2)
-    return outer_product(columns), _telescoped(squares, spreads, twice)
+    variances = [covariance[:, slot] for covariance in covariances]
+    twice = jnp.where(jnp.arange(means[0].shape[1]) == slot, 1, 2)
+    return outer_product(columns), _telescoped(squares, variances, twice)
 
 
 def outer_product(columns: list[Array]) -> Array:
@@ -52,7 +52,7 @@ def outer_product(columns: list[Array]) -> Array:
     return product
 
 
-def _telescoped(squares: list[Array], spreads: list[Array], counts: Array) -> Array:
+def _telescoped(squares: list[Array], variances: list[Array], counts: Array) -> Array:
     """The sum in `variance` over K pairs of components: āāᵀ and V of every axis, each (rows, K)."""
     shape = _shape(squares)
     biggest, _ = plan(shape)
@@ -60,16 +60,16 @@ def _telescoped(squares: list[Array], spreads: list[Array], counts: Array) -> Ar
     for axis in range(len(shape)):
         if axis == biggest:
             continue
-        own_square, own_spread = (_along(part[axis], axis, len(shape), biggest) for part in (squares, spreads))
+        own_square, own_variance = (_along(part[axis], axis, len(shape), biggest) for part in (squares, variances))
         if square is None or varied is None:
-            square, varied = own_square, own_spread
+            square, varied = own_square, own_variance
         else:
-            square, varied = square * own_square, varied * (own_square + own_spread) + square * own_spread
+            square, varied = square * own_square, varied * (own_square + own_variance) + square * own_variance
     assert square is not None
     assert varied is not None
     counts = counts.astype(square.dtype)
     left = jnp.concatenate([varied * counts, square * counts], axis=-1)
-    right = jnp.concatenate([squares[biggest] + spreads[biggest], spreads[biggest]], axis=-1)
+    right = jnp.concatenate([squares[biggest] + variances[biggest], variances[biggest]], axis=-1)
     return _expand(left, right, biggest)
 
 
@@ -78,14 +78,14 @@ def _shape(matrices: list[Array]) -> tuple[int, ...]:
 
 
 def _along(columns: Array, axis: int, dimensions: int, left_out: int) -> Array:
-    """(size, K) placed on `axis` of a (…, K) array that has every axis but `left_out`."""
-    place = axis - (axis > left_out)
+    """(size, K) along `axis` of a (…, K) array that has every axis but `left_out`."""
+    position = axis - (axis > left_out)
     shape = [1] * dimensions
-    shape[place], shape[-1] = columns.shape
+    shape[position], shape[-1] = columns.shape
     return columns.reshape(shape)
 
 
-def _spread(columns: list[Array], left_out: int) -> Array:
+def _product(columns: list[Array], left_out: int) -> Array:
     """Product over all axes but one, by broadcasting: (every other axis …, K)."""
     dimensions = len(columns)
     product = None
@@ -98,6 +98,6 @@ def _spread(columns: list[Array], left_out: int) -> Array:
 
 
 def _expand(left: Array, right: Array, axis: int) -> Array:
-    """Σ_k left[…, k] right[i, k], with the new axis i put back in its place."""
+    """Σ_k left[…, k] right[i, k], with the new axis i put back where it belongs."""
     result = jnp.tensordot(left, right, axes=((left.ndim - 1,), (1,)), precision=lax.Precision.HIGHEST)
     return jnp.moveaxis(result, -1, axis)

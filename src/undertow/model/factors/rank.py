@@ -1,73 +1,40 @@
-"""The rank: shared precisions λ (ARD), and the death of components as a move judged by the evidence (see birth.py too).
+"""The rank: shared precisions λ (automatic relevance determination), and pruning of components judged by the ELBO.
 
-ARD alone shrinks a superfluous component slowly and never brings one back. So a component that the data ask for is
-born from the weighted residual of the window, and one that the evidence can do without dies.
+The precisions alone shrink a superfluous component slowly and never bring one back. So a component that the data ask
+for is added from the weighted residual of the window (phases/candidate.py), and one that the ELBO can do without is
+pruned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from undertow.model import elbo
+from undertow.model.defaults import NEGLIGIBLE
 from undertow.model.factors import discounted, layout
-from undertow.model.factors.rows import all_covariances, all_means, with_axis
-from undertow.model.linalg.symmetric import log_determinant
-from undertow.model.noise.pooled import expected_log, gamma_gap
+from undertow.model.factors.rows import all_covariances, all_means, row_weights, with_axis
+from undertow.model.flow import only_if
 from undertow.model.types import EntryIndex, Factors
 
-Tree = TypeVar("Tree")
-NEGLIGIBLE = 1e-3
-"""Where nothing dies by evidence (`start="svd"`), a component below this share of the largest's size does not count."""
 
-
-ENTANGLED = 0.3
-"""Likeness to others, over all axes, from which it is tried to do without a component."""
-
-
-def axis_shares(factors: Factors, row_share: Array) -> list[Array]:
-    """p_i of every row, by axis: how much its prior counts in the objective."""
-    return [row_share, *(jnp.ones(mean.shape[0], mean.dtype) for mean in factors.means)]
-
-
-def update_precision(factors: Factors, row_share: Array, prior: float) -> Factors:
+def update_precision(factors: Factors, time_weights: Array, prior: float) -> Factors:
     """q(λ_r) = Ga(c0 + ½(ΣI_n + Σp_t), d0 + ½ Σ_axes Σ_i p_i E a_ir²)   (paper: eq. update lambda, shape corrected).
 
-    `prior` is c0 = d0, here and below.
+    `time_weights` are p_t (W,); `prior` is c0 = d0, here and below.
     """
-    shape = jnp.asarray(prior, row_share.dtype)
+    shape = jnp.asarray(prior, time_weights.dtype)
     rate = jnp.full_like(factors.precision_rate, prior)
-    rows = zip(axis_shares(factors, row_share), all_means(factors), all_covariances(factors), strict=True)
-    for share, mean, covariance in rows:
-        shape = shape + share.sum() / 2
-        rate = rate + share @ (mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)) / 2
+    rows = zip(row_weights(factors, time_weights), all_means(factors), all_covariances(factors), strict=True)
+    for weight, mean, covariance in rows:
+        shape = shape + weight.sum() / 2
+        rate = rate + weight @ (mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)) / 2
     if factors.discounted is not None:
         shape, rate = shape + factors.discounted.row_count / 2, rate + factors.discounted.row_square / 2
     return replace(factors, precision_shape=jnp.broadcast_to(shape, rate.shape), precision_rate=rate)
-
-
-def elbo(factors: Factors, row_share: Array, prior: float) -> Array:
-    """What the low-rank part adds to the bound besides the likelihood: −KL(q(λ) ‖ p(λ)), and for every row of every
-    axis p_i (E ln p(a_i | λ) + entropy of q(a_i)); living components only.
-
-    All rows at once: two batches of LAPACK at a time can wait for each other for ever where threads are few.
-    """
-    active = factors.active
-    gaps = gamma_gap(factors.precision_shape, factors.precision_rate, prior, prior)
-    share = jnp.concatenate(axis_shares(factors, row_share))
-    mean, covariance = jnp.concatenate(all_means(factors)), jnp.concatenate(all_covariances(factors))
-    keep = active[:, None] & active[None, :] & (share > 0)[:, None, None]
-    entropies = log_determinant(jnp.where(keep, covariance, jnp.eye(active.shape[0], dtype=mean.dtype)))
-    squares = mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)
-    log_precision = expected_log(factors.precision_shape, factors.precision_rate)
-    per_component = jnp.where(active, log_precision + 1 - factors.precision * squares, 0)
-    rows = (share * (per_component.sum(axis=-1) + entropies)).sum() / 2
-    total: Array = rows - jnp.where(active, gaps, 0).sum()
-    return total if factors.discounted is None else total + discounted.rows_gone(factors, factors.discounted)
 
 
 def sizes(factors: Factors) -> Array:
@@ -76,7 +43,7 @@ def sizes(factors: Factors) -> Array:
 
 
 def without(factors: Factors, component: Array) -> Factors:
-    """The factors with one component dead."""
+    """The factors with one component pruned."""
     keep = jnp.arange(factors.active.shape[0]) != component
     smaller = replace(factors, active=factors.active & keep, discounted=discounted.without(factors.discounted, keep))
     for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
@@ -85,15 +52,15 @@ def without(factors: Factors, component: Array) -> Factors:
     return smaller
 
 
-def resized(factors: Factors, entry_index: int) -> Factors:
-    """The factors with room for `places` components: more places are empty, fewer keep the living ones."""
-    order = jnp.argsort(~factors.active, stable=True)[:entry_index]
-    missing = max(entry_index - order.shape[0], 0)
+def resized(factors: Factors, capacity: int) -> Factors:
+    """The factors with `capacity` slots for components: more slots are free, fewer keep the active components."""
+    order = jnp.argsort(~factors.active, stable=True)[:capacity]
+    missing = max(capacity - order.shape[0], 0)
 
     def along(array: Array, axes: tuple[int, ...], filling: float = 0) -> Array:
         for axis in axes:
             array = jnp.take(array, order, axis=axis)
-            widths = [(0, missing if place == axis else 0) for place in range(array.ndim)]
+            widths = [(0, missing if other == axis else 0) for other in range(array.ndim)]
             array = jnp.pad(array, widths, constant_values=filling)
         return array
 
@@ -108,42 +75,42 @@ def resized(factors: Factors, entry_index: int) -> Factors:
     )
 
 
-def death(
+def prune_smallest(
     factors: Factors,
     residual: Array,
     variance: Array,
     weights: Array,
-    row_share: Array,
+    time_weights: Array,
     prior: float,
     entry_index: EntryIndex | None = None,
 ) -> tuple[Factors, Array, Array, Array]:
-    """Let the smallest component die if the evidence gains by it.
+    """Prune the smallest component if the ELBO gains by it.
 
-    Returns factors, residuals y − x̄ and Var x of the window as they are then, and whether it died.
+    Returns factors, residuals y − x̄ and Var x of the window as they are then, and whether it was pruned.
     """
-    place = jnp.argmin(jnp.where(factors.active, sizes(factors), jnp.inf))
-    smaller = without(factors, place)
-    share, spread = layout.component(factors, place, entry_index)
+    slot = jnp.argmin(jnp.where(factors.active, sizes(factors), jnp.inf))
+    smaller = without(factors, slot)
+    own_mean, own_variance = layout.component(factors, slot, entry_index)
     both = jax.tree.map(lambda one, other: jnp.stack([one, other]), smaller, factors)
-    own = lax.map(lambda candidate: elbo(candidate, row_share, prior), both)
+    bounds = lax.map(lambda candidate: elbo.low_rank(candidate, time_weights, prior), both)
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
-    change = share * (2 * residual + share) - spread
-    gain = own[0] - own[1] - (weights * change).sum() / 2
+    change = own_mean * (2 * residual + own_mean) - own_variance
+    gain = bounds[0] - bounds[1] - (weights * change).sum() / 2
     if factors.discounted is not None:
         gain += discounted.change(factors, smaller, factors.discounted)
-    dies = factors.active.any() & (gain > 0)
+    prunes = factors.active.any() & (gain > 0)
 
-    def died(carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
-        return smaller, carry[1] + share, jnp.maximum(carry[2] - spread, 0)
+    def pruned(carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
+        return smaller, carry[1] + own_mean, jnp.maximum(carry[2] - own_variance, 0)
 
-    return *only_if(dies, died, (factors, residual, variance)), dies
+    return *only_if(prunes, pruned, (factors, residual, variance)), prunes
 
 
-def entanglement(factors: Factors) -> Array:
-    """How much each component looks like others (R,): the product over axes of the largest |cosine| to any other.
+def collinearity(factors: Factors) -> Array:
+    """How collinear each component is with others (R,): the product over axes of the largest |cosine| to any other.
 
-    Two that are alike on every axis are one, and soon one dies. But four can stand for two, each sharing one axis with
-    each of the others: what is found when components are born one by one from too few slices. None of them can go
+    Of two that are alike on every axis one is soon pruned. But four can represent two, each sharing one axis with each
+    of the others: what is found when components are added one by one from too few slices. None of them can be pruned
     unless the others move.
     """
     pairs = factors.active[:, None] & factors.active & ~jnp.eye(factors.active.shape[0], dtype=bool)
@@ -155,32 +122,8 @@ def entanglement(factors: Factors) -> Array:
     return alike
 
 
-def choose(condition: Array | bool, yes: Tree, no: Tree) -> Tree:
-    """`yes` where the condition holds, else `no`."""
-    chosen: Tree = jax.tree.map(lambda one, other: jnp.where(condition, one, other), yes, no)
-    return chosen
-
-
-def only_if(condition: Array, work: Callable[[Tree], Tree], tree: Tree) -> Tree:
-    """`work(tree)` where the condition holds, else the tree: as `lax.cond`, but in the memory of the tree."""
-
-    def once(carry: tuple[Array, Tree]) -> tuple[Array, Tree]:
-        return jnp.asarray(False), work(carry[1])
-
-    result: Tree = lax.while_loop(lambda carry: carry[0], once, (condition, tree))[1]
-    return result
-
-
-def either(condition: Array | bool, yes: Callable[[], Tree], no: Callable[[], Tree]) -> Tree:
-    """What the condition asks for, where both are cheap: on a GPU both are made, for asking the host takes longer."""
-    if jax.default_backend() == "cpu":
-        made: Tree = lax.cond(condition, yes, no)
-        return made
-    return choose(condition, yes(), no())
-
-
-def living(factors: Factors, start: str) -> Array:
-    """Which components count (R,): the living ones, or where none dies, those that have not shrunk away."""
+def effective(factors: Factors, start: str) -> Array:
+    """Which components count (R,): the active ones, or where none is pruned, those that have not shrunk away."""
     if start == "warm":
         return factors.active
     size = jnp.sqrt(sizes(factors))

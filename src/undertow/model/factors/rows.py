@@ -6,12 +6,12 @@ Axes of the window are numbered as in its arrays: 0 is time, n + 1 is mode n. Ev
     G_i = Σ w ⊛_{k≠axis} B⁽ᵏ⁾,   g_i = Σ w y ⊛_{k≠axis} ā⁽ᵏ⁾     (sums over entries whose index on `axis` is i)
 
 with w the weights and y the targets of the outlier model, B = āāᵀ + V (paper: eqs. updatevar to updatetimevariance2).
-p_i is 1 for mode factors; for a temporal row it is how much the row's own prior counts in the objective: ω_t in the
-default model, 1 in the paper's. Rows with p_i = 0 (slots not written yet) get mean and covariance 0.
+p_i is the weight of the row's own prior in the ELBO: 1 for mode factors; for a temporal row ω_t in the default model,
+1 in the paper's. Rows with p_i = 0 (slots not written yet) get mean and covariance 0.
 
-The bound is quadratic in the means of one axis, so a step that goes beyond the optimum by a share β < 1 of the way
-there still raises it, by 1 − β² of what the step to the optimum gains. Where components overlap, that gets there
-sooner: successive over-relaxation.
+Over-relaxation: the ELBO is quadratic in the means of one axis, so a step that goes beyond the optimum by a fraction
+β < 1 of the way there still raises it, by 1 − β² of what the step to the optimum gains. Where components overlap, that
+converges sooner.
 
 Cost of a sweep: two products of the window (W·ΠI) with R(R+1)/2 packed columns. All axes but the biggest share one
 contraction over the biggest, so the cost does not grow with the number of modes.
@@ -19,18 +19,24 @@ contraction over the biggest, so the cost does not grow with the number of modes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from undertow.model.defaults import SMALL_WINDOW, UNROLLED_TERMS
 from undertow.model.linalg.symmetric import inverse, outer, pack, unpack
-from undertow.model.types import SMALL_WINDOW, Factors
+from undertow.model.settings import Settings
+from undertow.model.types import Factors
 
-MOST_TERMS = 32
-"""Up to so many, terms of a sum are written out: one pass over all of them instead of a strided reduction."""
+Sums = Callable[[Factors, int], Any]
+"""G (rows, P) and g (rows, R) of all rows of an axis, given the factors as they are now, in the form `solve` takes."""
+Solution = tuple[Array, Array, Array]
+"""Means (rows, R), covariances (rows, R, R), and which rows could be solved (rows,)."""
 
 
 def second_moment(mean: Array, covariance: Array) -> Array:
@@ -45,8 +51,8 @@ def contract(tensor: Array, columns: Array, axis: int) -> Array:
     contracted slice by slice, in cache, instead of moving the whole window, if that is large.
     """
 
-    def product(part: Array, place: int) -> Array:
-        return jnp.tensordot(part, columns, axes=((place,), (0,)), precision=lax.Precision.HIGHEST)
+    def product(part: Array, position: int) -> Array:
+        return jnp.tensordot(part, columns, axes=((position,), (0,)), precision=lax.Precision.HIGHEST)
 
     if 0 < axis < tensor.ndim - 1 and tensor.size > SMALL_WINDOW and jax.default_backend() == "cpu":
         parts: Array = lax.map(lambda part: product(part, axis - 1), tensor)
@@ -59,18 +65,18 @@ def collect(partial: Array, axes: list[int], columns: list[Array], keep: int) ->
     remaining = list(axes)
     for axis in axes:
         if axis != keep:
-            place = remaining.index(axis)
+            position = remaining.index(axis)
             shape = [1] * partial.ndim
-            shape[place], shape[-1] = columns[axis].shape
-            partial = total(partial * columns[axis].reshape(shape), place)
+            shape[position], shape[-1] = columns[axis].shape
+            partial = total(partial * columns[axis].reshape(shape), position)
             remaining.remove(axis)
     return partial
 
 
 def total(array: Array, axis: int) -> Array:
     """The sum over an axis."""
-    if axis == 0 and array.shape[0] <= MOST_TERMS:
-        return sum((array[place] for place in range(1, array.shape[0])), start=array[0])
+    if axis == 0 and array.shape[0] <= UNROLLED_TERMS:
+        return sum((array[position] for position in range(1, array.shape[0])), start=array[0])
     return array.sum(axis=axis)
 
 
@@ -81,10 +87,8 @@ def plan(shape: tuple[int, ...]) -> tuple[int, int]:
     return biggest, second
 
 
-def solve_rows(
-    gram: Array, projection: Array, precision: Array, active: Array, share: Array
-) -> tuple[Array, Array, Array]:
-    """Means, covariances and "the system was solvable" of all rows at once; O(rows · R³).
+def solve_rows(gram: Array, projection: Array, precision: Array, active: Array, weight: Array) -> Solution:
+    """The update of all rows together; `weight` is p (rows,). O(rows · R³).
 
     The matrices are scaled to unit diagonal before they are inverted, with a little added to it: float32 fails
     silently on ill-conditioned ones otherwise.
@@ -92,14 +96,14 @@ def solve_rows(
     size = precision.shape[0]
     tiny = float(np.finfo(gram.dtype).eps)
     both = active[:, None] & active[None, :]
-    used = share > 0
-    inverse_share = jnp.where(used, 1 / jnp.where(used, share, 1), 0)
+    used = weight > 0
+    inverse_weight = jnp.where(used, 1 / jnp.where(used, weight, 1), 0)
     eye = jnp.eye(size, dtype=gram.dtype)
-    matrices = jnp.where(both, unpack(gram) * inverse_share[:, None, None], 0) + eye * jnp.where(active, precision, 1)
+    matrices = jnp.where(both, unpack(gram) * inverse_weight[:, None, None], 0) + eye * jnp.where(active, precision, 1)
     scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
     covariance, solved = inverse(matrices * scale[:, :, None] * scale[:, None, :] + 4 * tiny * eye)
     covariance = covariance * scale[:, :, None] * scale[:, None, :]
-    scaled = projection * inverse_share[:, None]
+    scaled = projection * inverse_weight[:, None]
     mean = jnp.einsum("irk,ik->ir", covariance, scaled, precision=lax.Precision.HIGHEST)
     mean = jnp.where(active & used[:, None], mean, 0)
     covariance = jnp.where(both & used[:, None, None], covariance, 0)
@@ -115,6 +119,19 @@ def all_means(factors: Factors) -> list[Array]:
 def all_covariances(factors: Factors) -> list[Array]:
     """Covariances by axis."""
     return [factors.row_covariances, *factors.covariances]
+
+
+def moments(factors: Factors) -> list[Array]:
+    """B by axis."""
+    rows = zip(all_means(factors), all_covariances(factors), strict=True)
+    return [second_moment(mean, covariance) for mean, covariance in rows]
+
+
+def only_row(factors: Factors, slot: Array) -> Factors:
+    """The factors with the temporal row of one slot as their only one."""
+    return replace(
+        factors, row_means=factors.row_means[slot][None], row_covariances=factors.row_covariances[slot][None]
+    )
 
 
 def with_axis(factors: Factors, axis: int, mean: Array, covariance: Array) -> Factors:
@@ -144,62 +161,107 @@ def with_row(factors: Factors, slot: Array, mean: Array, covariance: Array) -> F
     )
 
 
-def renewed(
-    factors: Factors, axis: int, solution: tuple[Array, Array, Array], beyond: Array | float
-) -> tuple[Factors, Array]:
+def solved(sums: tuple[Array, Array], factors: Factors, weight: Array) -> Solution:
+    """The update of all rows of an axis, given (G, g)."""
+    return solve_rows(*sums, factors.precision, factors.active, weight)
+
+
+def renewed(factors: Factors, axis: int, solution: Solution, relaxation: Array | float) -> tuple[Factors, Array]:
     """The factors with the rows of one axis as `solve_rows` has them, and how many failed.
 
-    A row that cannot be solved keeps its last posterior: trouble is reported, not spread.
+    A row that cannot be solved keeps its last posterior: failures are reported, not passed on.
     """
     mean, covariance, solved = solution
     old_mean, old_covariance = all_means(factors)[axis], all_covariances(factors)[axis]
-    further = jnp.where(mean == 0, 0, beyond * (mean - old_mean))  # what has no data, or is dead, is 0
+    further = jnp.where(mean == 0, 0, relaxation * (mean - old_mean))  # without data, or inactive: 0
     mean = jnp.where(solved[:, None], mean + further, old_mean)
     covariance = jnp.where(solved[:, None, None], covariance, old_covariance)
     return with_axis(factors, axis, mean, covariance), (~solved).sum(dtype=jnp.int32)
+
+
+def row_weights(factors: Factors, time_weights: Array) -> list[Array]:
+    """p of every row, by axis."""
+    return [time_weights, *(jnp.ones(mean.shape[0], mean.dtype) for mean in factors.means)]
+
+
+def temporal_weights(settings: Settings, slice_weights: Array) -> Array:
+    """p_t of the temporal rows: ω_t; the paper has 1 for every slice in the window."""
+    if settings.outliers == "contaminated":
+        return slice_weights
+    return (slice_weights > 0).astype(slice_weights.dtype)
+
+
+def coordinate_updates(
+    factors: Factors,
+    axes: list[int],
+    sums: Sums,
+    time_weights: Array,
+    relaxation: Array | float,
+    failed: Array,
+    solve: Callable[[Any, Factors, Array], Solution] = solved,
+    then: Callable[[Factors, int], None] | None = None,
+) -> tuple[Factors, Array]:
+    """Coordinate-ascent updates of axes in turn: THE loop, however the sums are made.
+
+    Args:
+        factors: The factors before.
+        axes: In this order; 0 is time.
+        sums: G and g of all rows of an axis.
+        time_weights: p_t (W,).
+        relaxation: β.
+        failed: Rows that could not be solved so far.
+        solve: Their update by these sums.
+        then: Called after every axis, with the new factors.
+
+    Returns:
+        The factors after, and how many rows have failed.
+    """
+    for axis in axes:
+        found = sums(factors, axis)
+        mean = all_means(factors)[axis]
+        weight = time_weights if axis == 0 else jnp.ones(mean.shape[0], mean.dtype)
+        solution = solve(found, factors, weight)
+        factors, unsolved = renewed(factors, axis, solution, relaxation)
+        if then is not None:
+            then(factors, axis)
+        failed += unsolved
+    return factors, failed
 
 
 def update_axes(
     factors: Factors,
     weights: Array,
     weighted: Array,
-    share: Array,
+    time_weights: Array,
     updated: list[int],
     over: int,
-    beyond: Array | float = 0.0,
+    relaxation: Array | float = 0.0,
 ) -> tuple[Factors, Array]:
-    """Coordinate updates of axes in turn that share the contraction over `over`. Returns how many rows failed too.
-
-    `weighted` is w y; `beyond` is β.
-    """
-    means, covariances = all_means(factors), all_covariances(factors)
+    """Updates of axes in turn that share the contraction over `over`; `weighted` is w y."""
     axes = [axis for axis in range(weights.ndim) if axis != over]
-    gram_part = contract(weights, second_moment(means[over], covariances[over]), over)
-    projection_part = contract(weighted, means[over], over)
-    failed = jnp.zeros((), jnp.int32)
-    for axis in updated:
-        moments = [second_moment(mean, covariance) for mean, covariance in zip(means, covariances, strict=True)]
-        gram = collect(gram_part, axes, moments, axis)
-        projection = collect(projection_part, axes, means, axis)
+    gram_part = contract(weights, second_moment(all_means(factors)[over], all_covariances(factors)[over]), over)
+    projection_part = contract(weighted, all_means(factors)[over], over)
+
+    def sums(factors: Factors, axis: int) -> tuple[Array, Array]:
+        gram = collect(gram_part, axes, moments(factors), axis)
+        projection = collect(projection_part, axes, all_means(factors), axis)
         if factors.discounted is not None and axis > 0:
             retention = factors.discounted.retention[axis - 1][:, None]
             gram = gram + retention * factors.discounted.gram[axis - 1]
             projection = projection + retention * factors.discounted.projection[axis - 1]
-        prior_share = share if axis == 0 else jnp.ones(weights.shape[axis], weights.dtype)
-        solution = solve_rows(gram, projection, factors.precision, factors.active, prior_share)
-        factors, unsolved = renewed(factors, axis, solution, beyond)
-        means, covariances = all_means(factors), all_covariances(factors)
-        failed += unsolved
-    return factors, failed
+        return gram, projection
+
+    failed = jnp.zeros((), jnp.int32)
+    return coordinate_updates(factors, updated, sums, time_weights, relaxation, failed)
 
 
 def sweep(
-    factors: Factors, weights: Array, targets: Array, share: Array, beyond: Array | float = 0.0
+    factors: Factors, weights: Array, targets: Array, time_weights: Array, relaxation: Array | float = 0.0
 ) -> tuple[Factors, Array]:
     """Update every axis once: the biggest mode, the other modes, the temporal rows."""
     weighted = weights * targets
     biggest, second = plan(weights.shape)
-    factors, failed = update_axes(factors, weights, weighted, share, [biggest], second, beyond)
+    factors, failed = update_axes(factors, weights, weighted, time_weights, [biggest], second, relaxation)
     others = [axis for axis in range(1, weights.ndim) if axis != biggest]
-    factors, failed_others = update_axes(factors, weights, weighted, share, [*others, 0], biggest, beyond)
+    factors, failed_others = update_axes(factors, weights, weighted, time_weights, [*others, 0], biggest, relaxation)
     return factors, failed + failed_others

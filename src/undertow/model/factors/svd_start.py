@@ -13,8 +13,8 @@ from undertow.model.settings import Settings
 from undertow.model.types import Factors, Window
 
 
-def svd_start(settings: Settings, factors: Factors, window: Window, row_share: Array) -> Factors:
-    """All components alive, λ̄ = 1. Where an axis is shorter than `max_rank` the remaining columns are N(0, 1)."""
+def svd_start(settings: Settings, factors: Factors, window: Window, time_weights: Array) -> Factors:
+    """All components active, λ̄ = 1. Where an axis is shorter than `max_rank` the remaining columns are N(0, 1)."""
     size = settings.max_rank
     dtype = window.values.dtype
     keys = jax.random.split(jax.random.PRNGKey(settings.seed), window.values.ndim)
@@ -27,8 +27,8 @@ def svd_start(settings: Settings, factors: Factors, window: Window, row_share: A
         mean = jnp.concatenate([columns, padding], axis=1)
         covariance = jnp.broadcast_to(jnp.eye(size, dtype=dtype), (rows, size, size))
         if axis == 0:
-            mean = jnp.where(row_share[:, None] > 0, mean, 0)
-            covariance = jnp.where(row_share[:, None, None] > 0, covariance, 0)
+            mean = jnp.where(time_weights[:, None] > 0, mean, 0)
+            covariance = jnp.where(time_weights[:, None, None] > 0, covariance, 0)
         factors = with_axis(factors, axis, mean, covariance)
     return factors
 

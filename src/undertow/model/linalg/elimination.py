@@ -1,4 +1,4 @@
-"""Gauss–Jordan elimination of many small matrices at once.
+"""Gauss–Jordan elimination of many small matrices together.
 
 On a CPU every operation runs over all of them: LAPACK takes them one by one. On a GPU one kernel holds a few in
 registers from the first pivot to the last: the vendor's routines come as a dozen kernels, each of which waits for the
@@ -16,12 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-Result = TypeVar("Result")
+from undertow.model.defaults import ELIMINATION_LARGEST, KERNEL_NUMBERS
 
-LARGEST_ON_CPU, LARGEST_ON_GPU = 16, 64
-"""Up to these sizes it is quicker than LAPACK, or than Cholesky factors by the vendor's routines."""
-HELD = 256
-"""Numbers that a small block of matrices has, at least: enough for all threads of a warp."""
+Result = TypeVar("Result")
 
 
 def eliminated(matrices: Array, then: Callable[[Array, Array], Result], otherwise: Callable[[Array], Result]) -> Result:
@@ -30,10 +27,14 @@ def eliminated(matrices: Array, then: Callable[[Array, Array], Result], otherwis
     size = matrices.shape[-1]
 
     def on_cpu(matrices: Array) -> Result:
-        return then(*one_by_one(matrices)) if size <= LARGEST_ON_CPU else otherwise(matrices)
+        return then(*one_by_one(matrices)) if size <= ELIMINATION_LARGEST["cpu"] else otherwise(matrices)
 
     def on_gpu(matrices: Array) -> Result:
-        return then(*in_registers(matrices)) if size <= LARGEST_ON_GPU and kernels_work() else otherwise(matrices)
+        return (
+            then(*in_registers(matrices))
+            if size <= ELIMINATION_LARGEST["gpu"] and kernels_work()
+            else otherwise(matrices)
+        )
 
     if jax.default_backend() == "cpu":
         return on_cpu(matrices)
@@ -44,11 +45,11 @@ def eliminated(matrices: Array, then: Callable[[Array, Array], Result], otherwis
 def one_by_one(matrices: Array) -> tuple[Array, Array]:
     """Column by column, all matrices in each operation."""
     size = matrices.shape[-1]
-    entry_index = jnp.arange(size)
+    positions = jnp.arange(size)
 
     def turn(step: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        work, pivots = carry  # rows come last: every operation runs over all matrices at once
-        here = entry_index == step
+        work, pivots = carry  # rows come last: every operation runs over all matrices
+        here = positions == step
         row, column = (lax.dynamic_index_in_dim(work, step, axis, keepdims=False) for axis in (0, 1))
         pivot = lax.dynamic_index_in_dim(row, step, 0, keepdims=False)
         row = jnp.where(here[:, None], 1, row) / pivot
@@ -67,12 +68,12 @@ def in_registers(matrices: Array, interpret: bool = False) -> tuple[Array, Array
 
     count, size, _ = matrices.shape
     padded = 1 << (size - 1).bit_length()  # kernels want powers of two
-    block = max(1, HELD // padded**2)
+    block = max(1, KERNEL_NUMBERS // padded**2)
     more, beyond = -count % block, padded - size
     filled = jnp.pad(matrices, ((0, more), (0, beyond), (0, beyond)))
     # What is added must be invertible too: 1 on the diagonal.
-    rows, entry_index = jnp.arange(count + more)[:, None, None], jnp.arange(padded)
-    added = (entry_index[:, None] == entry_index) & ((rows >= count) | (entry_index >= size))
+    rows, positions = jnp.arange(count + more)[:, None, None], jnp.arange(padded)
+    added = (positions[:, None] == positions) & ((rows >= count) | (positions >= size))
     filled = jnp.where(added, 1, filled)
     square = pallas.BlockSpec((block, padded, padded), lambda number: (number, 0, 0))
     inverses, pivots = pallas.pallas_call(
@@ -94,18 +95,18 @@ def _eliminate(matrices: Any, inverses: Any, pivots: Any, *, size: int) -> None:
     """
     start = matrices[...]
     down, along = (lax.broadcasted_iota(jnp.int32, start.shape, axis) for axis in (1, 2))
-    place = lax.broadcasted_iota(jnp.int32, start.shape[:2], 1)
+    position = lax.broadcasted_iota(jnp.int32, start.shape[:2], 1)
 
     def turn(step: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         work, pivots = carry
         row = jnp.where(down == step, work, 0).sum(axis=1)
         column = jnp.where(along == step, work, 0).sum(axis=2)
-        pivot = jnp.where(place == step, row, 0).sum(axis=1)[:, None]
-        row = jnp.where(place == step, 1, row) / pivot
-        column = jnp.where(place == step, 0, column)
+        pivot = jnp.where(position == step, row, 0).sum(axis=1)[:, None]
+        row = jnp.where(position == step, 1, row) / pivot
+        column = jnp.where(position == step, 0, column)
         work = jnp.where(along == step, 0, work) - column[:, :, None] * row[:, None, :]
         work = jnp.where(down == step, jnp.broadcast_to(row[:, None, :], work.shape), work)
-        return work, jnp.where(place == step, pivot, pivots)
+        return work, jnp.where(position == step, pivot, pivots)
 
     first, last = jnp.int32(0), jnp.int32(size)
     inverses[...], pivots[...] = lax.fori_loop(first, last, turn, (start, jnp.ones_like(start[:, :, 0])))
@@ -119,8 +120,9 @@ def _warps(padded: int) -> Any:
 
 @cache
 def kernels_work() -> bool:
-    """Whether the GPU takes kernels of our own; old ones and those of other makers need not."""
-    largest = np.zeros((1, LARGEST_ON_GPU, LARGEST_ON_GPU), np.float32)
+    """Whether the GPU takes Pallas kernels; old ones and those of other makers need not."""
+    size = ELIMINATION_LARGEST["gpu"]
+    largest = np.zeros((1, size, size), np.float32)
     try:
         with jax.default_device(jax.local_devices(backend=jax.default_backend())[0]):
             jax.jit(in_registers).lower(largest).compile()

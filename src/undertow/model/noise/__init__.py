@@ -1,1 +1,1 @@
-"""Outlier models, exchangeable: residuals in, weights and targets out."""
+"""Noise and outlier models: residuals in, weights and targets out."""

@@ -4,12 +4,12 @@ Per entry: τ_i ~ Ga(α, b). Given effective counts n_i = Σ_t ω O and sums s_i
 
     q(τ_i) = Ga(α + n_i/2, b + s_i/2).
 
-(α, b) are point estimates that maximise the evidence with τ integrated out,
+(α, b) are point estimates that maximise the ELBO with τ integrated out,
 
     F(α, b) = Σ_i [ ln Γ(α + n_i/2) − ln Γ(α) + α ln b − (α + n_i/2) ln(b + s_i/2) ].
 
-Alternating between q(τ) and b instead moves by a share n/(2α) per turn and stands still for large α; and α → ∞, one
-noise level for all entries, is the common case. So b is found with τ integrated out, which is the same bound and exact.
+Alternating between q(τ) and b instead moves by a fraction n/(2α) per turn and stalls for large α; and α → ∞, one noise
+variance for all entries, is the common case. So b is found with τ integrated out, which is the same bound and exact.
 """
 
 from __future__ import annotations
@@ -20,32 +20,29 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import digamma
 
-POOL_LARGEST = 1000.0
-"""α from here on means "the same noise everywhere"."""
-POOL_SMALLEST = 1.5
-"""α > 1 keeps the predictive variance b / (α − 1) of an entry never seen finite."""
+from undertow.model.defaults import LEAST_NOISE_POWER, POOL_ITERATIONS, POOL_LARGEST, POOL_SMALLEST, POOL_STEP
 
 
 def noise_floor(dtype: jnp.dtype) -> Array:
     """Least noise variance, in units of the stream: below it lies the rounding of the arithmetic."""
-    return jnp.asarray(float(np.finfo(dtype).eps), dtype) ** 1.5
+    return jnp.asarray(float(np.finfo(dtype).eps), dtype) ** LEAST_NOISE_POWER
 
 
 def pooled_rate(pool_shape: Array, rate: Array, counts: Array, sums: Array, floor: Array) -> Array:
     """b that raises F for given α; never below α·floor.
 
-    Candidate: four turns of the fixed point b = α Σ s/(2b+s) / Σ n/(2b+s), exact at once when n is the same everywhere
-    and α large. Where it would lower F (possible with very uneven n), the safe step b = Nα / Σ (2α+n)/(2b+s) is taken:
-    it maximises a lower bound of F that touches it at the old b.
+    Candidate: a few iterations of the fixed point b = α Σ s/(2b+s) / Σ n/(2b+s), exact after one where n is the same
+    everywhere and α large. Where it would lower F (possible with very uneven n), the safe step
+    b = Nα / Σ (2α+n)/(2b+s) is taken: it maximises a lower bound of F that touches it at the old b.
     """
     least = floor * pool_shape
     total = counts.size * pool_shape
     safe = jnp.maximum(total / ((2 * pool_shape + counts) / (2 * rate + sums)).sum(), least)
     quick = rate
-    for _ in range(4):
-        share = 1 / (2 * quick + sums)
-        observed = (counts * share).sum()
-        turned = pool_shape * (sums * share).sum() / jnp.where(observed > 0, observed, 1)
+    for _ in range(POOL_ITERATIONS):
+        part = 1 / (2 * quick + sums)
+        observed = (counts * part).sum()
+        turned = pool_shape * (sums * part).sum() / jnp.where(observed > 0, observed, 1)
         quick = jnp.where(observed > 0, jnp.maximum(turned, least), rate)
 
     def without_constants(candidate: Array) -> Array:
@@ -60,7 +57,7 @@ def shared_variance(before: Array, count: Array, total: Array, floor: Array) -> 
     return jnp.where(count > 0, jnp.maximum(total / jnp.where(count > 0, count, 1), floor), before)
 
 
-def pool_evidence(pool_shape: Array, rate: Array, counts: Array, sums: Array) -> Array:
+def pool_elbo(pool_shape: Array, rate: Array, counts: Array, sums: Array) -> Array:
     """F(α, b) without cancellation: −n/2 ln(b/α) − (α + n/2) ln(1 + s/2b) + [ln Γ(α+n/2) − ln Γ(α) − n/2 ln α]."""
     half = counts / 2
     terms = -half * jnp.log(rate / pool_shape) - (pool_shape + half) * jnp.log1p(sums / (2 * rate))
@@ -68,14 +65,14 @@ def pool_evidence(pool_shape: Array, rate: Array, counts: Array, sums: Array) ->
 
 
 def better_pool(pool_shape: Array, pool_rate: Array, counts: Array, sums: Array) -> tuple[Array, Array]:
-    """(α, b): the best of α, 1.5α and α/1.5 by the evidence with τ integrated out, each with its own b."""
-    steps = jnp.asarray([1, 1.5, 1 / 1.5], sums.dtype)
+    """(α, b): the best of α, 1.5α and α/1.5 by the ELBO with τ integrated out, each with its own b."""
+    steps = jnp.asarray([1, POOL_STEP, 1 / POOL_STEP], sums.dtype)
     shapes = jnp.clip(pool_shape * steps, POOL_SMALLEST, POOL_LARGEST)
 
     def candidate(shape: Array) -> tuple[Array, Array]:
         start = pool_rate * shape / pool_shape
         rate = pooled_rate(shape, start, counts, sums, noise_floor(sums.dtype))
-        return rate, pool_evidence(shape, rate, counts, sums)
+        return rate, pool_elbo(shape, rate, counts, sums)
 
     rates, scores = jax.vmap(candidate)(shapes)
     best = jnp.argmax(scores)

@@ -10,21 +10,22 @@ import pytest
 
 from undertow.inputs import packing
 from undertow.inputs.sparse import Entries
+from undertow.model import elbo
 from undertow.model.factors import layout, predict, rank
-from undertow.model.noise import contaminated
-from undertow.model.phases import birth
+from undertow.model.noise import contaminated, tempering
+from undertow.model.phases import candidate
 from undertow.model.types import Window, over_slice
 
 pytestmark = pytest.mark.usefixtures("double")
 
 PALETTE = [((9,), 2, 4), ((4, 7), 3, 3), ((3, 5, 4), 2, 3), ((2, 4, 3, 3), 2, 2)]
-ROOM = 96
+CAPACITY = 96
 
 
 def both(shape, size, length, seed, observed=0.4, **changes):
     """A state with all entries, and the same one with the observed ones only."""
     settings, core = dense.random_core(
-        shape, size, length, "default", seed, observed=observed, noise="shared", **changes
+        shape, size, length, "default", seed, observed=observed, noise="time_weightsd", **changes
     )
     outliers = core.outliers
     outliers = replace(
@@ -38,7 +39,8 @@ def both(shape, size, length, seed, observed=0.4, **changes):
         Entries(tuple(np.nonzero(there)), slice_[there], shape) for slice_, there in zip(values, mask, strict=True)
     ]
     parts = [
-        (*packing.packed(piece, ROOM, piece.values, piece.mask), packing.entry_index(piece, ROOM)) for piece in pieces
+        (*packing.packed(piece, CAPACITY, piece.values, piece.mask), packing.entry_index(piece, CAPACITY))
+        for piece in pieces
     ]
     stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *parts)
     window = Window(*stacked[:2], core.window.newest, core.window.filled, stacked[2])
@@ -56,7 +58,7 @@ def both(shape, size, length, seed, observed=0.4, **changes):
 
 
 def listed(array, window):
-    """Of an array (W, I_1, …, I_N) the entries of the sparse window (W, E), 0 in empty places."""
+    """Of an array (W, I_1, …, I_N) the entries of the sparse window (W, E), 0 in unused positions."""
     slots = np.arange(window.values.shape[0])[:, None]
     return jnp.where(window.mask, jnp.asarray(array)[(slots, *window.entry_index.indices)], 0)
 
@@ -77,12 +79,12 @@ def test_sweeps_and_rows(shape, size, length):
     rng = np.random.default_rng(0)
     weights = jnp.asarray(np.asarray(core.window.mask) * rng.uniform(0.5, 2, core.window.mask.shape))
     few, entry_index = listed(weights, sparse.window), sparse.window.entry_index
-    share = jnp.asarray(rng.uniform(0.3, 1, length))
+    time_weights = jnp.asarray(rng.uniform(0.3, 1, length))
 
     @jax.jit
     def updated(factors, weights, values, entry_index):
-        swept = layout.sweep(factors, weights, values, share, entry_index, 0.6)
-        return swept, layout.update_rows(factors, weights, weights * values, share, entry_index)
+        swept = layout.sweep(factors, weights, values, time_weights, entry_index, 0.6)
+        return swept, layout.update_rows(factors, weights, weights * values, time_weights, entry_index)
 
     assert_same(
         updated(sparse.factors, few, sparse.window.values, entry_index),
@@ -94,12 +96,12 @@ def test_many_rows_are_solved_in_blocks(monkeypatch):
     from undertow.model.factors import observed
 
     _, core, sparse = both((4, 7), 3, 3, seed=1)
-    share = jnp.ones(3)
-    monkeypatch.setattr(observed, "BLOCK", 2)
+    time_weights = jnp.ones(3)
+    monkeypatch.setattr(observed, "SOLVE_BLOCK", 2)
     swept = jax.jit(layout.sweep)
     assert_same(
-        swept(sparse.factors, sparse.window.mask * 1.5, sparse.window.values, share, sparse.window.entry_index),
-        swept(core.factors, core.window.mask * 1.5, core.window.values, share, None),
+        swept(sparse.factors, sparse.window.mask * 1.5, sparse.window.values, time_weights, sparse.window.entry_index),
+        swept(core.factors, core.window.mask * 1.5, core.window.values, time_weights, None),
     )
 
 
@@ -109,16 +111,16 @@ def test_mean_variance_and_components(shape, size, length):
     entry_index, mask = sparse.window.entry_index, sparse.window.mask
 
     @jax.jit
-    def told(factors, entry_index):
+    def summed(factors, entry_index):
         component = layout.component(factors, 0, entry_index)
         return layout.low_rank(factors, entry_index), layout.variance(factors, entry_index), *component
 
-    for ours, theirs in zip(told(sparse.factors, entry_index), told(core.factors, None), strict=True):
+    for ours, theirs in zip(summed(sparse.factors, entry_index), summed(core.factors, None), strict=True):
         assert_same(jnp.where(mask, ours, 0), listed(theirs, sparse.window))
 
 
 @pytest.mark.parametrize(("shape", "size", "length"), PALETTE)
-def test_births_and_deaths(shape, size, length):
+def test_candidates_and_pruning(shape, size, length):
     settings, core, sparse = both(shape, size, length, seed=3)
     omega = jnp.asarray(dense.slice_weights(settings, core.window))
     count = omega @ over_slice(core.window.mask * 1.0)
@@ -128,17 +130,19 @@ def test_births_and_deaths(shape, size, length):
         weights, targets = contaminated.weights_and_targets(state.outliers, state.window, omega)
         energy = (weights * targets**2).sum()
         entry_index = state.window.entry_index
-        fit = birth.Birth(weights, targets, energy, count, omega, settings.precision_prior, entry_index)
+        fit = candidate.CandidateFit(weights, targets, energy, count, omega, settings.precision_prior, entry_index)
         draft = fit.draft()
-        newcomer = fit.finished(draft)
-        dead = rank.death(state.factors, targets, targets**2, weights, omega, settings.precision_prior, entry_index)
-        directions = birth.leading_directions(weights * targets, entry_index)
-        seen = (newcomer.low_rank(entry_index), newcomer.square(entry_index), dead[1], dead[2])
+        found = fit.finished(draft)
+        pruned = rank.prune_smallest(
+            state.factors, targets, targets**2, weights, omega, settings.precision_prior, entry_index
+        )
+        directions = candidate.leading_directions(weights * targets, entry_index)
+        seen = (found.low_rank(entry_index), found.square(entry_index), pruned[1], pruned[2])
         return (
             (directions, fit.promising(draft)),
-            newcomer,
-            dead[0],
-            dead[3],
+            found,
+            pruned[0],
+            pruned[3],
             *(jnp.where(state.window.mask, one, 0) for one in seen),
         )
 
@@ -156,16 +160,16 @@ def test_the_outlier_model(shape, size, length):
     @jax.jit
     def run(state):
         begun, factors = contaminated.begin(settings, state.outliers, state.factors, state.window, None)
-        hot = contaminated.reheated(settings, state.outliers, state.factors, state.window, omega, None)
+        wide = tempering.reset_noise(settings, state.outliers, state.factors, state.window, omega, None)
         square = jnp.where(state.window.mask, state.window.values**2, 0)
         updated = contaminated.update(settings, state.outliers, state.window, omega, state.window.values, square)
-        quenched = contaminated.colder(settings, updated, state.window, omega, state.window.values, square)
-        finished = contaminated.finish(settings, quenched, state.window, omega, state.window.values, square)
-        bound = contaminated.elbo(settings, finished, state.window, omega, state.window.values, square)
+        shrunk = tempering.shrink_noise(settings, updated, state.window, state.window.values, square)
+        finished = contaminated.finish(settings, shrunk, state.window, omega, state.window.values, square)
+        bound = elbo.contaminated(settings, finished, state.window, omega, state.window.values, square)
         stuck = replace(state.outliers, probability=state.window.mask * 0.9)
-        shut = [contaminated.shut_out(one, state.window, omega) for one in (state.outliers, stuck)]
-        wide = contaminated.too_wide(settings, updated, state.window, state.window.values, square)
-        return [begun, hot, updated, finished], (factors, bound, shut, wide)
+        shut = [tempering.shut_out(one, state.window, omega) for one in (state.outliers, stuck)]
+        too_wide = tempering.too_wide(settings, updated, state.window, state.window.values, square)
+        return [begun, wide, updated, finished], (factors, bound, shut, too_wide)
 
     found = [run(sparse), run(core)]
     assert_same(found[0][1], found[1][1])

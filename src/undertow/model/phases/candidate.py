@@ -1,9 +1,9 @@
-"""Birth of a component: the best rank-one term for the weighted residual of the window, kept if the evidence gains.
+"""A candidate component: the best rank-one term for the weighted residual of the window.
 
-The newcomer's posterior is independent of the other components', so only one column per axis is fitted, and its share
-in E r² is known exactly. While it is fitted, all noise variances may shrink by one factor ψ ≤ 1: with the noise as it
-was, structure that is still taken for noise would shrink its own estimate. Whether it is let in is decided by the whole
-bound, after the outlier model has looked at the new residuals (moves.py).
+The candidate's posterior is independent of the other components', so only one column per axis is fitted, and what it
+adds to E r² is known exactly. While it is fitted, all noise variances may shrink by one factor ψ ≤ 1: with the noise as
+it was, structure that is still taken for noise would shrink its own estimate. Whether it is added is decided by the
+whole ELBO, after the outlier model has been updated for the new residuals (components.py).
 Cost: some fifty passes over the window, no matrix larger than a column.
 """
 
@@ -16,17 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from undertow.model.defaults import (
+    CANDIDATE_FIRST_SWEEPS,
+    CANDIDATE_MIN_GAIN,
+    CANDIDATE_MIN_NOISE,
+    CANDIDATE_SWEEPS,
+    POWER_ITERATIONS,
+)
 from undertow.model.factors import layout, observed
 from undertow.model.factors.rows import all_covariances, all_means, with_axis
 from undertow.model.noise.pooled import expected_log, gamma_gap
 from undertow.model.types import EntryIndex, Factors
-
-SWEEPS = 8
-FIRST_SWEEPS = 2
-HOPE = 0.5
-"""Share of its cost that a newcomer must earn after its first sweeps to be fitted to the end."""
-LEAST_FACTOR = 1e-6
-"""A newcomer may lower the noise variance a million times at most; the sweeps that follow do the rest."""
 
 Columns = list[Array]
 """One vector per axis: (W,), (I_1,), …, (I_N,)."""
@@ -45,8 +45,7 @@ def leading_directions(gradient: Array, entry_index: EntryIndex | None = None) -
     axes = list(range(gradient.ndim))
     vectors: dict[int, Array] = {}
     for axis in sorted(axes[1:], key=lambda axis: -gradient.shape[axis]):
-        place = axes.index(axis)
-        matrix = jnp.moveaxis(gradient, place, 0)
+        matrix = jnp.moveaxis(gradient, axes.index(axis), 0)
         rest = matrix.shape[1:]
         matrix = matrix.reshape(matrix.shape[0], -1)
 
@@ -55,7 +54,7 @@ def leading_directions(gradient: Array, entry_index: EntryIndex | None = None) -
             return jnp.matmul(vector, matrix, precision=lax.Precision.HIGHEST)
 
         start = matrix[jnp.argmax((matrix**2).sum(axis=1))]
-        direction = lax.fori_loop(0, observed.SPECTRAL_TURNS, turn, start)
+        direction = lax.fori_loop(0, POWER_ITERATIONS, turn, start)
         vectors[axis] = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
         gradient = direction.reshape(rest)
         axes.remove(axis)
@@ -90,43 +89,47 @@ def over_other_modes(slice_sum: Array, columns: Columns, mode: int) -> Array:
 
 def squares(means: Columns, variances: Columns) -> Columns:
     """E a² of every axis."""
-    return [mean**2 + spread for mean, spread in zip(means, variances, strict=True)]
+    return [mean**2 + variance for mean, variance in zip(means, variances, strict=True)]
 
 
-class Newcomer(NamedTuple):
-    """A component that wants to be born."""
+class Candidate(NamedTuple):
+    """A component that may be added; `elbo` is what its rows and its precision add to the bound (negative)."""
 
     means: Columns
     variances: Columns
     precision_shape: Array
     precision_rate: Array
     elbo: Array
-    """What its rows and its precision add to the bound; negative."""
 
     def low_rank(self, entry_index: EntryIndex | None = None) -> Array:
-        """x̄ of the newcomer alone (W, I_1, …, I_N)."""
+        """x̄ of the candidate alone (W, I_1, …, I_N)."""
         return layout.outer_product(self.means, entry_index)
 
     def square(self, entry_index: EntryIndex | None = None) -> Array:
-        """E x² of the newcomer alone (W, I_1, …, I_N)."""
+        """E x² of the candidate alone (W, I_1, …, I_N)."""
         return layout.outer_product(squares(self.means, self.variances), entry_index)
 
 
 class Draft(NamedTuple):
-    """A newcomer that is still being fitted."""
+    """A candidate that is still being fitted.
+
+    Attributes:
+        means: By axis.
+        variances: By axis.
+        rate: d of its precision λ ~ Ga(c, d).
+        factor: ψ: noise variance with the candidate over that without, at most 1.
+        left: Σ w E r² with the candidate.
+    """
 
     means: Columns
     variances: Columns
     rate: Array
-    """d of its precision λ ~ Ga(c, d)."""
     factor: Array
-    """ψ: noise variance with the newcomer over that without, at most 1."""
     left: Array
-    """Σ w E r² with the newcomer."""
 
 
-class Birth:
-    """Variational rank-one fit to the residual. `energy` is Σ w E r², `count` is Σ ω O."""
+class CandidateFit:
+    """Variational rank-one fit to the residual. `energy` is Σ w E r², `count` is Σ ω O, `time_weights` are p_t."""
 
     def __init__(
         self,
@@ -134,15 +137,15 @@ class Birth:
         residual: Array,
         energy: Array,
         count: Array,
-        row_share: Array,
+        time_weights: Array,
         prior: float,
         entry_index: EntryIndex | None = None,
     ) -> None:
         self.weights, self.weighted = weights, weights * residual
         self.energy, self.count, self.prior, self.entry_index = energy, count, prior, entry_index
         sizes = weights.shape[1:] if entry_index is None else entry_index.sizes
-        self.shares = [row_share, *(jnp.ones(rows, weights.dtype) for rows in sizes)]
-        self.shape = prior + jnp.stack([share.sum() for share in self.shares]).sum() / 2
+        self.row_weights = [time_weights, *(jnp.ones(rows, weights.dtype) for rows in sizes)]
+        self.shape = prior + jnp.stack([weight.sum() for weight in self.row_weights]).sum() / 2
 
     def draft(self) -> Draft:
         """A spectral start, swept a few times."""
@@ -153,33 +156,39 @@ class Birth:
         gram, projection = self._sums(0, means, [jnp.zeros_like(mean) for mean in means])
         means[0], _ = self._solve(0, gram, projection, nearly_nothing, one)
         size = jnp.stack(
-            [jnp.sqrt(share @ mean**2 / share.sum()) for share, mean in zip(self.shares, means, strict=True)]
+            [jnp.sqrt(weight @ mean**2 / weight.sum()) for weight, mean in zip(self.row_weights, means, strict=True)]
         )
         common = jnp.prod(size ** (1 / len(means)))
         factors = jnp.where(size > 0, common / jnp.where(size > 0, size, 1), 0)
         means = [mean * factor for mean, factor in zip(means, factors, strict=True)]
         variances = [jnp.zeros_like(mean) for mean in means]
         start = Draft(means, variances, self._rate(means, variances), one, one * self.energy)
-        swept: Draft = lax.fori_loop(0, FIRST_SWEEPS, self._turn, start)
+        swept: Draft = lax.fori_loop(0, CANDIDATE_FIRST_SWEEPS, self._turn, start)
         return swept
 
     def promising(self, draft: Draft) -> Array:
-        """Whether it may be worth its place: by what it explains alone, at least `HOPE` of what it costs.
+        """Whether it may be worth its slot: what it explains alone is a good part of what it costs.
 
         What the outlier model gains besides is known only after the whole fit.
         """
-        less_noise = self.count * jnp.log(self.energy / jnp.maximum(draft.left, LEAST_FACTOR * self.energy))
+        less_noise = self.count * jnp.log(self.energy / jnp.maximum(draft.left, CANDIDATE_MIN_NOISE * self.energy))
         explained = jnp.maximum(self.energy - draft.left, less_noise) / 2
-        return explained > -HOPE * self._newcomer(draft).elbo
+        return explained > -CANDIDATE_MIN_GAIN * self.unfinished(draft).elbo
 
-    def finished(self, draft: Draft) -> Newcomer:
-        """The newcomer after all sweeps."""
-        swept: Draft = lax.fori_loop(FIRST_SWEEPS, SWEEPS, self._turn, draft)
-        return self._newcomer(swept)
+    def finished(self, draft: Draft) -> Candidate:
+        """The candidate after all sweeps."""
+        swept: Draft = lax.fori_loop(CANDIDATE_FIRST_SWEEPS, CANDIDATE_SWEEPS, self._turn, draft)
+        return self.unfinished(swept)
 
-    def unfinished(self, draft: Draft) -> Newcomer:
-        """The newcomer as it is."""
-        return self._newcomer(draft)
+    def unfinished(self, draft: Draft) -> Candidate:
+        """The candidate as it is."""
+        shape, rate = self.shape, draft.rate
+        elbo = -gamma_gap(shape, rate, self.prior, self.prior)
+        for weight, mean, variance in zip(self.row_weights, draft.means, draft.variances, strict=True):
+            log_variance = jnp.log(jnp.where(variance > 0, variance, 1))
+            terms = expected_log(shape, rate) + 1 + log_variance - shape / rate * (mean**2 + variance)
+            elbo += (weight * terms).sum() / 2
+        return Candidate(draft.means, draft.variances, shape, rate, elbo)
 
     def _turn(self, _: int, draft: Draft) -> Draft:
         means, variances = list(draft.means), list(draft.variances)
@@ -193,7 +202,7 @@ class Birth:
         gram, projection = self._sums(0, means, variances)
         means[0], variances[0] = self._solve(0, gram, projection, precision, draft.factor)
         left = self.energy - 2 * projection @ means[0] + gram @ (means[0] ** 2 + variances[0])
-        factor = jnp.clip(left / jnp.maximum(self.count, 1), LEAST_FACTOR, 1)
+        factor = jnp.clip(left / jnp.maximum(self.count, 1), CANDIDATE_MIN_NOISE, 1)
         return Draft(means, variances, self._rate(means, variances), factor, left)
 
     def _sums(
@@ -209,35 +218,26 @@ class Birth:
         return gram, over_other_modes(shared[1], means[1:], axis - 1)
 
     def _solve(self, axis: int, gram: Array, projection: Array, precision: Array, factor: Array) -> tuple[Array, Array]:
-        used = self.shares[axis] > 0
-        per_share = jnp.where(used, 1 / jnp.where(used, self.shares[axis] * factor, 1), 0)
-        spread = jnp.where(used, 1 / (precision + gram * per_share), 0)
-        return spread * projection * per_share, spread
+        used = self.row_weights[axis] > 0
+        inverse = jnp.where(used, 1 / jnp.where(used, self.row_weights[axis] * factor, 1), 0)
+        variance = jnp.where(used, 1 / (precision + gram * inverse), 0)
+        return variance * projection * inverse, variance
 
     def _rate(self, means: Columns, variances: Columns) -> Array:
-        energy = [share @ square for share, square in zip(self.shares, squares(means, variances), strict=True)]
+        energy = [weight @ square for weight, square in zip(self.row_weights, squares(means, variances), strict=True)]
         return self.prior + jnp.stack(energy).sum() / 2
 
-    def _newcomer(self, draft: Draft) -> Newcomer:
-        shape, rate = self.shape, draft.rate
-        elbo = -gamma_gap(shape, rate, self.prior, self.prior)
-        for share, mean, spread in zip(self.shares, draft.means, draft.variances, strict=True):
-            log_spread = jnp.log(jnp.where(spread > 0, spread, 1))
-            terms = expected_log(shape, rate) + 1 + log_spread - shape / rate * (mean**2 + spread)
-            elbo += (share * terms).sum() / 2
-        return Newcomer(draft.means, draft.variances, shape, rate, elbo)
 
-
-def born(factors: Factors, newcomer: Newcomer) -> Factors:
-    """The factors with the newcomer in the first free place."""
-    place = jnp.argmin(factors.active)
+def added(factors: Factors, candidate: Candidate) -> Factors:
+    """The factors with the candidate in the first free slot."""
+    slot = jnp.argmin(factors.active)
     grown = replace(
         factors,
-        active=factors.active.at[place].set(True),
-        precision_shape=factors.precision_shape.at[place].set(newcomer.precision_shape),
-        precision_rate=factors.precision_rate.at[place].set(newcomer.precision_rate),
+        active=factors.active.at[slot].set(True),
+        precision_shape=factors.precision_shape.at[slot].set(candidate.precision_shape),
+        precision_rate=factors.precision_rate.at[slot].set(candidate.precision_rate),
     )
     for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
-        covariance = covariance.at[:, place, place].set(newcomer.variances[axis])
-        grown = with_axis(grown, axis, mean.at[:, place].set(newcomer.means[axis]), covariance)
+        covariance = covariance.at[:, slot, slot].set(candidate.variances[axis])
+        grown = with_axis(grown, axis, mean.at[:, slot].set(candidate.means[axis]), covariance)
     return grown

@@ -1,4 +1,4 @@
-"""Nearly full windows: sums that fall apart over the axes, less the holes, against the sweep over all entries."""
+"""Nearly full windows: separable sums, less the missing entries, against the sweep over all entries."""
 
 from dataclasses import replace
 
@@ -11,6 +11,7 @@ import undertow as ut
 from undertow.engine import capacity
 from undertow.engine.capacity import missing_capacity
 from undertow.lab.synthetic.streams import drifting
+from undertow.model.defaults import NO_OUTLIERS
 from undertow.model.factors import predict, separable
 from undertow.model.factors import rows as dense_factors
 from undertow.model.noise import contaminated
@@ -24,7 +25,7 @@ def setting(shape, size, length, filled=None, observed=0.9):
     outliers = replace(
         core.outliers,
         probability=jnp.zeros_like(core.outliers.probability),
-        rate_a=jnp.asarray(contaminated.NEVER),
+        rate_a=jnp.asarray(NO_OUTLIERS),
         noise_shape=jnp.full_like(core.outliers.noise_shape, core.outliers.pool_shape),
         noise_rate=jnp.full_like(core.outliers.noise_rate, core.outliers.pool_rate),
     )
@@ -32,19 +33,19 @@ def setting(shape, size, length, filled=None, observed=0.9):
     if length > 2:  # a slice of which nothing was observed
         values, mask = core.window.values.at[1].set(0), core.window.mask.at[1].set(False)
         core = replace(core, window=replace(core.window, values=values, mask=mask))
-    gaps = separable.holes(core.window, core.window.mask.size)
-    return settings, core, gaps, core.window.slice_weights(settings.forgetting)
+    missing = separable.missing_entries(core.window, core.window.mask.size)
+    return settings, core, missing, core.window.slice_weights(settings.forgetting)
 
 
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("short", [0, 1])
 @pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE[:4])
 def test_a_sweep_is_the_sweep_over_all_entries(shape, size, length, short):
-    _, core, gaps, omega = setting(shape, size, length, filled=max(length - short, 1))
+    _, core, missing, omega = setting(shape, size, length, filled=max(length - short, 1))
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
     expected, _ = dense_factors.sweep(core.factors, weights, targets, omega, 0.6)
     found, failed = separable.sweep(
-        core.factors, core.window.values, separable.weights(core.outliers, core.window, omega), omega, gaps, 0.6
+        core.factors, core.window.values, separable.weights(core.outliers, core.window, omega), omega, missing, 0.6
     )
     assert failed == 0
     for one, other in zip(dense.means_of(found), dense.means_of(expected), strict=True):
@@ -56,10 +57,10 @@ def test_a_sweep_is_the_sweep_over_all_entries(shape, size, length, short):
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE[:4])
 def test_sums_of_squares_and_the_noise(shape, size, length):
-    settings, core, gaps, omega = setting(shape, size, length)
+    settings, core, missing, omega = setting(shape, size, length)
     residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
     expected = over_slice(jnp.where(core.window.mask, residual**2 + variance, 0))
-    found = separable.squares(core.factors, core.window, gaps)
+    found = separable.squares(core.factors, core.window, missing)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     one = contaminated.update(settings, core.outliers, core.window, omega, residual, variance)
     other = separable.update(settings, core.outliers, core.window, omega, found)
@@ -67,7 +68,7 @@ def test_sums_of_squares_and_the_noise(shape, size, length):
         np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-8, err_msg=name)
 
 
-def test_a_stream_comes_out_the_same_whichever_way_is_taken(monkeypatch):
+def test_a_stream_comes_out_the_same_with_and_without_separable_sums(monkeypatch):
     """The way changes when too much is missing, and back."""
     data = drifting((9, 8), 2, observed=1.0, outlier_fraction=0.0, slices=24, seed=3)
     values = data.values.copy()
@@ -95,7 +96,7 @@ def test_a_stream_comes_out_the_same_whichever_way_is_taken(monkeypatch):
     assert taken[-1] == 0
 
 
-def test_only_models_whose_weights_fall_apart_take_the_way():
+def test_only_models_with_separable_weights_use_separable_sums():
     shape = (200, 200)
     for settings, expected in (
         (PLAIN, True),
@@ -108,9 +109,14 @@ def test_only_models_whose_weights_fall_apart_take_the_way():
     assert missing_capacity(ut.init(ut.make_config("fixed", max_rank=2, **PLAIN), (5, 5))) is None
 
 
-def test_few_holes_take_little_room():
-    """Room for none, for one in 500 entries, for one in 50."""
+def test_few_missing_entries_take_little_capacity():
+    """Capacity for none, for one in 500 entries, for one in 50."""
     state = ut.init(ut.make_config("fixed", max_rank=2, window=4, **PLAIN), (200, 200))
     entries = 4 * 200 * 200
-    for missing, room in ((0, 0), (1, entries // 500), (entries // 500 + 1, entries // 50), (entries // 50 + 1, None)):
-        assert missing_capacity(replace(state, missing=(missing,))) == room
+    for count, most in (
+        (0, 0),
+        (1, entries // 500),
+        (entries // 500 + 1, entries // 50),
+        (entries // 50 + 1, None),
+    ):
+        assert missing_capacity(replace(state, missing=(count,))) == most

@@ -4,6 +4,7 @@ import dense
 import numpy as np
 import pytest
 
+from undertow.model import elbo
 from undertow.model.noise import gaussian_gamma
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -13,13 +14,13 @@ CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
 def setting(shape, size, length, **changes):
     settings, core = dense.random_core(shape, size, length, "paper", seed=6, filled=max(length - 1, 1), **changes)
     rng = np.random.default_rng(6)
-    residual, spread = rng.normal(size=core.window.values.shape), rng.uniform(0, 1, core.window.values.shape)
+    residual, variance = rng.normal(size=core.window.values.shape), rng.uniform(0, 1, core.window.values.shape)
     omega = dense.slice_weights(settings, core.window)
     return (
         settings,
         core,
         residual,
-        spread,
+        variance,
         omega,
         {name: np.asarray(value) for name, value in vars(core.outliers).items()},
     )
@@ -42,10 +43,10 @@ def test_sparse_term_and_its_precisions(shape, size, length):
     newest = int(core.window.newest)
     new = gaussian_gamma.update_sparse(core.outliers, core.window, residual)
     for i in dense.entries(s["gamma_rate"]):
-        spread = 1 / (0.6 / s["gamma_rate"][i] + 1.5)
-        expected = spread * 1.5 * residual[(newest, *i)] if core.window.mask[(newest, *i)] else 0
+        variance = 1 / (0.6 / s["gamma_rate"][i] + 1.5)
+        expected = variance * 1.5 * residual[(newest, *i)] if core.window.mask[(newest, *i)] else 0
         np.testing.assert_allclose(new.sparse[(newest, *i)], expected, rtol=1e-10)
-        np.testing.assert_allclose(new.sparse_variance[i], spread, rtol=1e-10)
+        np.testing.assert_allclose(new.sparse_variance[i], variance, rtol=1e-10)
     past = np.arange(length) != newest
     np.testing.assert_array_equal(np.asarray(new.sparse)[past], s["sparse"][past])
     newer = gaussian_gamma.update_gamma(new, core.window)
@@ -57,7 +58,7 @@ def test_sparse_term_and_its_precisions(shape, size, length):
 @CASES
 @pytest.mark.parametrize("tau", ["window", "slice"])
 def test_noise(shape, size, length, tau):
-    settings, core, residual, spread, omega, s = setting(shape, size, length, tau=tau)
+    settings, core, residual, variance, omega, s = setting(shape, size, length, tau=tau)
     newest = int(core.window.newest)
     count = total = 0.0
     for index in dense.entries(residual):
@@ -66,15 +67,15 @@ def test_noise(shape, size, length, tau):
             continue
         own = s["sparse_variance"][index[1:]] if t == newest else 0
         count += 1
-        total += omega[t] * ((residual[index] - s["sparse"][index]) ** 2 + spread[index] + own)
-    new = gaussian_gamma.update_noise(settings, core.outliers, core.window, omega, residual, spread)
+        total += omega[t] * ((residual[index] - s["sparse"][index]) ** 2 + variance[index] + own)
+    new = gaussian_gamma.update_noise(settings, core.outliers, core.window, omega, residual, variance)
     np.testing.assert_allclose(new.noise_shape, 1e-6 + count / 2, rtol=1e-10)
     np.testing.assert_allclose(new.noise_rate, 1e-6 + total / 2, rtol=1e-10)
 
 
 @CASES
-def test_evidence(shape, size, length):
-    settings, core, residual, spread, omega, _ = setting(shape, size, length)
-    got = gaussian_gamma.elbo(settings, core.outliers, core.window, omega, residual, spread)
-    expected = dense.gaussian_gamma_evidence(settings, core.outliers, core.window, residual, spread)
+def test_elbo(shape, size, length):
+    settings, core, residual, variance, omega, _ = setting(shape, size, length)
+    got = elbo.gaussian_gamma(settings, core.outliers, core.window, omega, residual, variance)
+    expected = dense.gaussian_gamma_elbo(settings, core.outliers, core.window, residual, variance)
     np.testing.assert_allclose(got, expected, rtol=1e-10)

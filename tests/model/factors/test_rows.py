@@ -18,12 +18,21 @@ def test_each_axis_is_updated_as_the_definition_says(shape, size, length):
     rng = np.random.default_rng(0)
     weights = np.asarray(core.window.mask) * rng.uniform(0.5, 2, core.window.mask.shape)
     targets = np.asarray(core.window.values)
-    share = np.where(np.asarray(core.window.mask).reshape(length, -1).any(axis=1), rng.uniform(0.3, 1, length), 0)
+    weights_of_time = np.where(
+        np.asarray(core.window.mask).reshape(length, -1).any(axis=1), rng.uniform(0.3, 1, length), 0
+    )
     for axis in range(len(shape) + 1):
-        expected = dense.updated_rows(core.factors, weights, targets, share if axis == 0 else np.ones(99), axis)
+        expected = dense.updated_rows(
+            core.factors, weights, targets, weights_of_time if axis == 0 else np.ones(99), axis
+        )
         for over in set(range(len(shape) + 1)) - {axis}:
             updated, failed = update_axes(
-                core.factors, jnp.asarray(weights), jnp.asarray(weights * targets), jnp.asarray(share), [axis], over
+                core.factors,
+                jnp.asarray(weights),
+                jnp.asarray(weights * targets),
+                jnp.asarray(weights_of_time),
+                [axis],
+                over,
             )
             np.testing.assert_allclose(dense.means_of(updated)[axis], expected[0], rtol=1e-10, atol=1e-12)
             np.testing.assert_allclose(dense.covariances_of(updated)[axis], expected[1], rtol=1e-10, atol=1e-12)
@@ -34,14 +43,14 @@ def test_each_axis_is_updated_as_the_definition_says(shape, size, length):
 def test_a_sweep_updates_the_biggest_mode_then_the_others_then_time(shape, size, length):
     _, core = dense.random_core(shape, size, length, "default", seed=2)
     weights, targets = core.window.mask * 1.5, core.window.values
-    share = jnp.ones(length)
-    swept, _ = sweep(core.factors, weights, targets, share)
+    weights_of_time = jnp.ones(length)
+    swept, _ = sweep(core.factors, weights, targets, weights_of_time)
     biggest, _ = plan(weights.shape)
     order = [biggest, *(axis for axis in range(1, len(shape) + 1) if axis != biggest), 0]
     expected = core.factors
     for axis in order:
         over = next(other for other in range(len(shape) + 1) if other != axis)
-        expected, _ = update_axes(expected, weights, weights * targets, share, [axis], over)
+        expected, _ = update_axes(expected, weights, weights * targets, weights_of_time, [axis], over)
     for one, other in zip(dense.means_of(swept), dense.means_of(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 

@@ -12,27 +12,30 @@ from bounds import MODELS, bound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from undertow.model import elbo
 from undertow.model.factors import predict, rank
-from undertow.model.factors.rows import update_axes
-from undertow.model.noise import contaminated, gaussian_gamma
+from undertow.model.factors.rows import temporal_weights, update_axes
+from undertow.model.noise import contaminated, gaussian_gamma, updates
 
 
 def coordinate_steps(model, settings, shape):
     """Every coordinate update as a function of the state, by name."""
 
-    def axis_step(axis, beyond=0.0):
+    def axis_step(axis, relaxation=0.0):
         def step(core):
             weights = core.window.slice_weights(settings.forgetting)
             over = 1 if axis == 0 else 0
             seen, targets = model.weights_and_targets(core.outliers, core.window, weights)
-            factors, _ = update_axes(core.factors, seen, seen * targets, model.row_share(weights), [axis], over, beyond)
+            factors, _ = update_axes(
+                core.factors, seen, seen * targets, temporal_weights(settings, weights), [axis], over, relaxation
+            )
             return replace(core, factors=factors)
 
         return step
 
     def precision(core):
-        share = model.row_share(core.window.slice_weights(settings.forgetting))
-        return replace(core, factors=rank.update_precision(core.factors, share, settings.precision_prior))
+        weights = temporal_weights(settings, core.window.slice_weights(settings.forgetting))
+        return replace(core, factors=rank.update_precision(core.factors, weights, settings.precision_prior))
 
     def outlier_step(update):
         def step(core):
@@ -44,12 +47,12 @@ def coordinate_steps(model, settings, shape):
 
     if model is contaminated:
         own = {
-            "ρ": lambda o, w, _, r, v: contaminated.update_probability(o, w, r**2 + v),
-            "π": lambda o, w, s, r, v: contaminated.update_rate(settings, o, w, s),
-            "κ": lambda o, w, s, r, v: contaminated.update_ratio(settings, o, w, s, r**2 + v),
-            "φ": lambda o, w, _, r, v: contaminated.update_slice_scale(o, w, r**2 + v),
-            "τ": lambda o, w, s, r, v: contaminated.update_noise(settings, o, w, s, r**2 + v),
-            "α": lambda o, w, s, r, v: contaminated.update_pooling(o, w, s, r**2 + v),
+            "ρ": lambda o, w, _, r, v: updates.update_probability(o, w, r**2 + v),
+            "π": lambda o, w, s, r, v: updates.update_rate(settings, o, w, s),
+            "κ": lambda o, w, s, r, v: updates.update_ratio(settings, o, w, s, r**2 + v),
+            "φ": lambda o, w, _, r, v: updates.update_slice_scale(o, w, r**2 + v),
+            "τ": lambda o, w, s, r, v: updates.update_noise(settings, o, w, s, r**2 + v),
+            "α": lambda o, w, s, r, v: updates.update_pooling(o, w, s, r**2 + v),
         }
     else:
         own = {
@@ -58,7 +61,7 @@ def coordinate_steps(model, settings, shape):
             "τ": lambda o, w, s, r, v: gaussian_gamma.update_noise(settings, o, w, s, r, v),
         }
     steps = {f"axis {axis}": axis_step(axis) for axis in [*range(1, len(shape) + 1), 0]}
-    steps |= {f"axis {axis}, beyond": axis_step(axis, 0.95) for axis in [0, *range(len(shape), 0, -1)]}
+    steps |= {f"axis {axis}, relaxation": axis_step(axis, 0.95) for axis in [0, *range(len(shape), 0, -1)]}
     steps["λ"] = precision
     return steps | {name: outlier_step(update) for name, update in own.items()}
 
@@ -77,7 +80,7 @@ def trajectory(preset, case):
 
     def one_step(core, number):
         core = jax.lax.switch(number % len(moves), moves, core)
-        return core, bound(model, settings, core)
+        return core, bound(settings, core)
 
     def run(core):
         return jax.lax.scan(one_step, core, jnp.arange(4 * len(moves)))[1]
@@ -89,7 +92,7 @@ def trajectory(preset, case):
 @pytest.mark.parametrize("preset", MODELS)
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), observed=st.sampled_from([0.0, 0.1, 0.4, 0.8, 1.0]), short=st.integers(0, 2))
-def test_no_update_lowers_the_bound(preset, case, seed, observed, short):
+def test_no_update_lowers_the_elbo(preset, case, seed, observed, short):
     shape, size, length = dense.PALETTE[case]
     with jax.enable_x64(True):
         _, core = dense.random_core(
@@ -104,11 +107,10 @@ def test_no_update_lowers_the_bound(preset, case, seed, observed, short):
 
 
 @pytest.mark.parametrize("preset", MODELS)
-def test_the_bound_is_the_sum_of_its_dense_terms(preset):
+def test_the_elbo_is_the_sum_of_its_dense_terms(preset):
     with jax.enable_x64(True):
         settings, core = dense.random_core((4, 3), 3, 3, preset, seed=8)
-        model = MODELS[preset]
-        share = model.row_share(core.window.slice_weights(settings.forgetting))
-        got = rank.elbo(core.factors, share, settings.precision_prior)
-        expected = dense.low_rank_evidence(core.factors, [float(value) for value in share], settings.precision_prior)
+        weights = temporal_weights(settings, core.window.slice_weights(settings.forgetting))
+        got = elbo.low_rank(core.factors, weights, settings.precision_prior)
+        expected = dense.low_rank_elbo(core.factors, [float(value) for value in weights], settings.precision_prior)
     assert float(got) == pytest.approx(expected, rel=1e-10)

@@ -1,0 +1,122 @@
+"""Control of a step: what the phases hand on to each other, and when to sweep, to adapt the rank, and to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import register_dataclass
+
+from undertow.model.defaults import (
+    ADAPT_EVERY,
+    COLLINEAR,
+    MAX_ROUNDS,
+    NOISE_FALLING,
+    OVER_RELAXATION,
+    RELAXATION_AFTER,
+    RESOLUTION,
+    SWEEPS_PER_ROUND,
+)
+from undertow.model.factors import layout, rank
+from undertow.model.factors.layout import Summary
+from undertow.model.noise.models import outlier_model
+from undertow.model.noise.pooled import noise_floor
+from undertow.model.settings import Settings
+from undertow.model.types import Factors, Level, OutlierState, Window
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Progress:
+    """What the phases of one step hand on to each other.
+
+    Attributes:
+        factors: As they are now; so are outliers and level.
+        outliers: State of the outlier model.
+        level: None where there is none.
+        residual: y − m̄ − x̄ of the window (W, I_1, …, I_N).
+        variance: Var x + Var m of the window.
+        newest: m̄ + x̄ of the newest slice after the last sweep (I_1, …, I_N), or what it is made of.
+        misfit: Whether the slice, as it was initialised, did not fit.
+        too_large: Whether some of its entries are too large to compute with.
+        warm: Whether few sweeps are enough: the window is full and the slice fits.
+        moving: Whether another sweep is needed.
+        iterations: Sweeps so far.
+        sweep_limit: Most sweeps at the end of this round.
+        rounds: How often components were added or pruned.
+        adapting: Whether components may be added or pruned after these sweeps: at first, and as long as some were.
+        redundancy: Whether redundant components are still to be looked for.
+        failed: Rows that could not be solved.
+    """
+
+    factors: Factors
+    outliers: OutlierState
+    level: Level | None
+    residual: Array
+    variance: Array
+    newest: Summary
+    misfit: Array
+    too_large: Array
+    warm: Array
+    moving: Array
+    iterations: Array
+    sweep_limit: Array
+    rounds: Array
+    adapting: Array
+    redundancy: Array
+    failed: Array
+
+
+def sweep_limit(settings: Settings, warm: Array, iterations: Array) -> Array:
+    """Most sweeps at the end of a round that begins now."""
+    most = jnp.asarray(settings.max_iterations, jnp.int32)
+    return jnp.where(warm, jnp.minimum(iterations + SWEEPS_PER_ROUND, most), most)
+
+
+def relaxation(settings: Settings, progress: Progress) -> Array:
+    """β of the next sweep: what still moves after a few sweeps converges slowly; 0 in the paper's model."""
+    slow = (progress.iterations >= RELAXATION_AFTER) & (settings.start == "warm")
+    return jnp.where(slow, OVER_RELAXATION, 0).astype(progress.residual.dtype)
+
+
+def still_moving(settings: Settings, progress: Progress, outliers: OutlierState, newest: Summary) -> Array:
+    """Whether a sweep that led from `progress` to these has not converged."""
+    model = outlier_model(settings)
+    # Moves below the rounding of the arithmetic say nothing, however small the noise.
+    dtype = progress.residual.dtype
+    resolution = RESOLUTION * float(np.finfo(dtype).eps) * layout.size_of(newest)
+    least = jnp.maximum(settings.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
+    moving = layout.distance(newest, progress.newest) > least
+    # Large noise hides moves: as long as it falls, nothing has converged.
+    falling = model.typical_noise(outliers) < (1 - NOISE_FALLING) * model.typical_noise(progress.outliers)
+    return moving | falling & (model.typical_noise(outliers) > 2 * noise_floor(dtype))
+
+
+def sweep_due(progress: Progress) -> Array:
+    """Whether the next phase is a sweep."""
+    return progress.moving & (progress.iterations < progress.sweep_limit)
+
+
+def adapt_due(settings: Settings, progress: Progress) -> Array:
+    """Whether the next phase is pruning and adding components."""
+    ready = progress.adapting & ~sweep_due(progress) & (progress.warm | ~progress.moving)
+    # Not at the very end: a new component must have been swept at least once.
+    return ready & (progress.rounds < MAX_ROUNDS) & (progress.iterations < settings.max_iterations)
+
+
+def redundancy_likely(settings: Settings, window: Window) -> Array:
+    """Whether it is time to look for redundant components: often while the window fills, then once per turn."""
+    growing = (window.filled < settings.window) & (window.newest % ADAPT_EVERY == ADAPT_EVERY - 1)
+    return (settings.start == "warm") & (growing | (window.newest == 0))
+
+
+def redundant_due(progress: Progress) -> Array:
+    """Whether, after the last sweep, fewer components are worth a try."""
+    return progress.redundancy & (rank.collinearity(progress.factors).max() > COLLINEAR)
+
+
+def shrink_due(settings: Settings, window: Window, progress: Progress) -> Array:
+    """Whether, after the last sweep, less noise and more outliers are worth a try."""
+    return outlier_model(settings).too_wide(settings, progress.outliers, window, progress.residual, progress.variance)

@@ -1,0 +1,120 @@
+"""The evidence lower bound (ELBO), every term of it.
+
+    ELBO = E ln p(y | x, m, noise) + [noise, outliers: −KL] + Σ_rows p_i (E ln p(a_i | λ) + H[q(a_i)]) − KL(q(λ) ‖ p(λ))
+
+The terms of a slice count with its weight ω_t. Every coordinate update raises `total`, as long as there is no level
+(whose own update raises the bound with μ = 1); adding, pruning and shrinking are kept only if they raise it.
+Constants that no update changes are left out. Differences of large numbers are avoided throughout: float32 has no
+digits to spare.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import digamma, gammaln, xlogy
+
+from undertow.model.defaults import PAPER_PRIOR, SLICE_PRIOR
+from undertow.model.factors import discounted
+from undertow.model.factors.rows import all_covariances, all_means, row_weights, temporal_weights
+from undertow.model.linalg.symmetric import log_determinant
+from undertow.model.noise import mixture, pooled
+from undertow.model.noise.gaussian_gamma import squares as paper_squares
+from undertow.model.settings import Settings
+from undertow.model.types import Contaminated, Factors, GaussianGamma, OutlierState, Window, along_time, over_slice
+
+
+def total(
+    settings: Settings,
+    window: Window,
+    factors: Factors,
+    outliers: OutlierState,
+    residual: Array,
+    variance: Array,
+) -> Array:
+    """The whole bound. `residual` is y − m̄ − x̄, `variance` Var x + Var m, both of the window."""
+    slice_weights = window.slice_weights(settings.forgetting)
+    whole = low_rank(factors, temporal_weights(settings, slice_weights), settings.precision_prior)
+    whole += outlier_model(settings, outliers, window, slice_weights, residual, variance)
+    return whole if factors.discounted is None else whole + discounted.elbo(factors, factors.discounted)
+
+
+def low_rank(factors: Factors, time_weights: Array, prior: float) -> Array:
+    """What the low-rank part adds besides the likelihood; active components only.
+
+    −KL(q(λ) ‖ p(λ)), and for every row of every axis p_i (E ln p(a_i | λ) + entropy of q(a_i)). `prior` is c0 = d0.
+    All rows together: two batches of LAPACK at a time can wait for each other forever where threads are few.
+    """
+    active = factors.active
+    gaps = pooled.gamma_gap(factors.precision_shape, factors.precision_rate, prior, prior)
+    weight = jnp.concatenate(row_weights(factors, time_weights))
+    mean, covariance = jnp.concatenate(all_means(factors)), jnp.concatenate(all_covariances(factors))
+    keep = active[:, None] & active[None, :] & (weight > 0)[:, None, None]
+    entropies = log_determinant(jnp.where(keep, covariance, jnp.eye(active.shape[0], dtype=mean.dtype)))
+    squares = mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)
+    log_precision = pooled.expected_log(factors.precision_shape, factors.precision_rate)
+    per_component = jnp.where(active, log_precision + 1 - factors.precision * squares, 0)
+    rows = (weight * (per_component.sum(axis=-1) + entropies)).sum() / 2
+    whole: Array = rows - jnp.where(active, gaps, 0).sum()
+    return whole if factors.discounted is None else whole + discounted.evicted_rows(factors, factors.discounted)
+
+
+def outlier_model(
+    settings: Settings, state: OutlierState, window: Window, slice_weights: Array, residual: Array, variance: Array
+) -> Array:
+    """Likelihood, and every term that the outlier model owns."""
+    terms = contaminated if settings.outliers == "contaminated" else gaussian_gamma
+    return terms(settings, state, window, slice_weights, residual, variance)
+
+
+def contaminated(
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+) -> Array:
+    """Likelihood, outlier indicators, π, φ and noise of contaminated normal noise."""
+    square = residual**2 + variance
+    rho, shape, rate = state.probability, state.noise_shape, state.noise_rate
+    both = digamma(state.rate_a + state.rate_b)
+    log_rate, log_other = digamma(state.rate_a) - both, digamma(state.rate_b) - both
+    scale = along_time(state.slice_scale, square)
+    likelihood = (
+        pooled.expected_log(shape, rate)
+        - jnp.log(2 * jnp.pi)
+        - (1 - rho) * jnp.log(scale)
+        - rho * jnp.log(state.ratio)
+        - mixture.precision(state) * mixture.robustness_weight(state, rho, scale) * square
+    ) / 2
+    indicator = rho * log_rate + (1 - rho) * log_other - xlogy(rho, rho) - xlogy(1 - rho, 1 - rho)
+    terms = slice_weights @ over_slice(jnp.where(window.mask, likelihood + indicator, 0))
+    terms -= slice_weights @ (jnp.log(state.slice_scale) + 1 / state.slice_scale) * SLICE_PRIOR / 2
+    if state.discounted is not None:
+        terms -= discounted.ratio_loss(state, state.discounted)
+    prior_a, prior_b = discounted.rate_prior(state.discounted, *mixture.rate_prior(settings))
+    rate_term = _log_beta(state.rate_a, state.rate_b) - _log_beta(prior_a, prior_b)
+    rate_term += (prior_a - state.rate_a) * log_rate + (prior_b - state.rate_b) * log_other
+    return terms + rate_term - pooled.gamma_gap(shape, rate, *discounted.noise_prior(state)).sum()
+
+
+def gaussian_gamma(
+    settings: Settings, state: GaussianGamma, window: Window, slice_weights: Array, residual: Array, variance: Array
+) -> Array:
+    """Likelihood, S, γ and τ of the paper's model."""
+    del settings
+    sums = over_slice(paper_squares(state, window, residual, variance))
+    counts = over_slice(window.mask.astype(sums.dtype))
+    tau = state.noise_shape / state.noise_rate
+    log_tau = pooled.expected_log(state.noise_shape, state.noise_rate)
+    log_weight = jnp.log(jnp.where(slice_weights > 0, slice_weights, 1))
+    seen = (slice_weights > 0).astype(sums.dtype)
+    likelihood = (seen * counts * (log_tau + log_weight - jnp.log(2 * jnp.pi)) - slice_weights * tau * sums).sum() / 2
+    gamma = state.gamma_shape / state.gamma_rate
+    square = state.sparse[window.newest] ** 2 + state.sparse_variance
+    log_gamma = pooled.expected_log(state.gamma_shape, state.gamma_rate)
+    sparse = (log_gamma - gamma * square + jnp.log(state.sparse_variance) + 1) / 2
+    sparse -= pooled.gamma_gap(state.gamma_shape, state.gamma_rate, PAPER_PRIOR, PAPER_PRIOR)
+    newest = jnp.where(window.mask[window.newest], sparse, 0).sum()
+    return likelihood + newest - pooled.gamma_gap(state.noise_shape, state.noise_rate, PAPER_PRIOR, PAPER_PRIOR)
+
+
+def _log_beta(a: Array | float, b: Array | float) -> Array:
+    """ln B(a, b). JAX's own `betaln` is good to six digits only."""
+    return gammaln(a) + gammaln(b) - gammaln(a + b)

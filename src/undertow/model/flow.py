@@ -1,0 +1,48 @@
+"""Branches and loops of compiled programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+Tree = TypeVar("Tree")
+
+
+def choose(condition: Array | bool, yes: Tree, no: Tree) -> Tree:
+    """`yes` where the condition holds, else `no`."""
+    chosen: Tree = jax.tree.map(lambda one, other: jnp.where(condition, one, other), yes, no)
+    return chosen
+
+
+def only_if(condition: Array, work: Callable[[Tree], Tree], tree: Tree) -> Tree:
+    """`work(tree)` where the condition holds, else the tree: as `lax.cond`, but in the memory of the tree."""
+
+    def once(carry: tuple[Array, Tree]) -> tuple[Array, Tree]:
+        return jnp.asarray(False), work(carry[1])
+
+    result: Tree = lax.while_loop(lambda carry: carry[0], once, (condition, tree))[1]
+    return result
+
+
+def either(condition: Array | bool, yes: Callable[[], Tree], no: Callable[[], Tree]) -> Tree:
+    """`yes()` or `no()`, where both are cheap: a GPU computes both, since asking the host takes longer."""
+    if jax.default_backend() == "cpu":
+        made: Tree = lax.cond(condition, yes, no)
+        return made
+    return choose(condition, yes(), no())
+
+
+def repeat(move: Callable[[Tree], tuple[Tree, Array]], start: Tree, most: int | Array) -> tuple[Tree, Array]:
+    """Repeat a move until it is refused, `most` times at most. Returns how often it was made, too."""
+
+    def again(carry: tuple[Tree, Array, Array]) -> tuple[Tree, Array, Array]:
+        result, made = move(carry[0])
+        return result, made, carry[2] + made
+
+    first = (start, jnp.asarray(True), jnp.asarray(0, jnp.int32))
+    result, _, count = lax.while_loop(lambda carry: carry[1] & (carry[2] < most), again, first)
+    return result, count

@@ -1,0 +1,111 @@
+"""Coordinate-ascent updates of contaminated normal noise; `contaminated.py` says what the letters mean.
+
+Each is an exact coordinate step of the ELBO, given E r² = (y − m̄ − x̄)² + Var x + Var m of the window (`square`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+from jax import Array
+
+from undertow.model.factors import discounted
+from undertow.model.flow import either
+from undertow.model.noise import pooled
+from undertow.model.noise.mixture import (
+    energies,
+    outlier_probability,
+    precision,
+    rate_prior,
+    robustness_weight,
+    slice_scales,
+)
+from undertow.model.settings import Settings
+from undertow.model.types import Contaminated, Window, along_time, over_slice, over_time
+
+
+def update(
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
+) -> Contaminated:
+    """All updates of this model in turn."""
+    square = residual**2 + variance
+    state = update_probability(state, window, square)
+    state = update_rate(settings, state, window, slice_weights)
+    state = update_ratio(settings, state, window, slice_weights, square)
+    state = update_slice_scale(state, window, square)
+    return update_noise(settings, state, window, slice_weights, square)
+
+
+def update_probability(state: Contaminated, window: Window, square: Array) -> Contaminated:
+    """ρ of every entry of the window; ω does not enter, since it weighs likelihood and entropy alike."""
+    scale = along_time(state.slice_scale, square)
+    return replace(state, probability=outlier_probability(state, window.mask, square, scale))
+
+
+def update_rate(settings: Settings, state: Contaminated, window: Window, slice_weights: Array) -> Contaminated:
+    """q(π) = Beta(α0 + Σωρ, β0 + ΣωO(1−ρ))."""
+    prior_a, prior_b = discounted.rate_prior(state.discounted, *rate_prior(settings))
+    flagged = slice_weights @ over_slice(state.probability)
+    observed = slice_weights @ over_slice(window.mask.astype(flagged.dtype))
+    return replace(state, rate_a=prior_a + flagged, rate_b=prior_b + jnp.maximum(observed - flagged, 0))
+
+
+def update_ratio(
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, square: Array
+) -> Contaminated:
+    """κ = max(κ_min, φ, Σ ω ρ τ̄ E r² / Σ ω ρ): the clip is the constrained maximiser, so the ELBO cannot fall."""
+    flagged = slice_weights @ over_slice(state.probability)
+    energy = slice_weights @ over_slice(state.probability * energies(state, window.mask, square))
+    if state.discounted is not None:
+        flagged, energy = flagged + state.discounted.flagged, energy + state.discounted.energy
+    ratio = jnp.where(flagged > 0, energy / jnp.where(flagged > 0, flagged, 1), 0)
+    least = jnp.maximum(state.slice_scale.max(), settings.outlier_variance)
+    return replace(state, ratio=jnp.maximum(ratio, least))
+
+
+def update_slice_scale(state: Contaminated, window: Window, square: Array) -> Contaminated:
+    """φ of every slice in the window."""
+    return replace(state, slice_scale=slice_scales(state, window.mask, state.probability, square))
+
+
+def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> tuple[Array, Array]:
+    """n_i = Σ_t ω O and s_i = Σ_t ω O ((1−ρ)/φ + ρ/κ) E r², each (I_1, …, I_N); of a sparse window their sums."""
+    energy = energies(state, window.mask, square)
+
+    def slice_of(seen: Array, energy: Array, probability: Array, weight: Array, scale: Array) -> tuple[Array, Array]:
+        return jnp.where(seen, weight, 0), weight * robustness_weight(state, probability, scale) * energy
+
+    counts, sums = over_time(slice_of, window.mask, energy, state.probability, slice_weights, state.slice_scale)
+    sums = sums / precision(state)
+    return (counts, sums) if window.entry_index is None else (counts.sum(), sums.sum())
+
+
+def update_noise(
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, square: Array
+) -> Contaminated:
+    """b with τ integrated out, then q(τ_i) = Ga(α + n_i/2, b + s_i/2). One noise for all: α → ∞, b/α = Σs/Σn."""
+    counts, sums = noise_statistics(state, window, slice_weights, square)
+    if state.discounted is not None:
+        return discounted.update_noise(state, state.discounted, counts, sums)
+    alpha, floor = state.pool_shape, pooled.noise_floor(square.dtype)
+
+    def by_entry() -> tuple[Array, Array, Array]:
+        rate = pooled.pooled_rate(alpha, state.pool_rate, counts, sums, floor)
+        return rate, alpha + counts / 2, rate + sums / 2
+
+    def for_all() -> tuple[Array, Array, Array]:
+        rate = alpha * pooled.shared_variance(state.pool_rate / alpha, counts.sum(), sums.sum(), floor)
+        return rate, jnp.full_like(counts, alpha), jnp.full_like(sums, rate)
+
+    rate, shapes, rates = either(settings.noise_by_entry, by_entry, for_all)
+    return replace(state, pool_rate=rate, noise_shape=shapes, noise_rate=rates)
+
+
+def update_pooling(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> Contaminated:
+    """α: the best of α, 1.5α and α/1.5 by the ELBO with τ integrated out."""
+    counts, sums = noise_statistics(state, window, slice_weights, square)
+    if state.discounted is not None:
+        return discounted.update_pooling(state, state.discounted, counts, sums)
+    shape, rate = pooled.better_pool(state.pool_shape, state.pool_rate, counts, sums)
+    return replace(state, pool_shape=shape, pool_rate=rate, noise_shape=shape + counts / 2, noise_rate=rate + sums / 2)

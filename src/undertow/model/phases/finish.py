@@ -1,0 +1,66 @@
+"""Finish a step: what is done once per slice after the sweeps, the new state and the report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+from jax import Array
+
+from undertow.model import elbo
+from undertow.model import level as levels
+from undertow.model.control import Progress
+from undertow.model.factors.rows import with_row
+from undertow.model.flags import Flags
+from undertow.model.flow import choose
+from undertow.model.noise.models import outlier_model
+from undertow.model.report import Report, report_slice, usual_noise
+from undertow.model.settings import Settings
+from undertow.model.types import Core, Level, OutlierState, Window
+
+
+def finish(settings: Settings, before: Core, window: Window, end: Progress) -> tuple[Core, Report]:
+    """The new state and the report, given the state before the step."""
+    model = outlier_model(settings)
+    slice_weights = window.slice_weights(settings.forgetting)
+    outliers = model.finish(settings, end.outliers, window, slice_weights, end.residual, end.variance)
+    level = _adapted_level(settings, outliers, end.level, window, end.residual)
+    core = Core(window, end.factors, outliers, level)
+    newest = end.residual[window.newest], end.variance[window.newest]
+    report = report_slice(settings, core, window.newest, *newest, usual_noise(settings, core))
+    unfinished = end.moving & (end.iterations >= settings.max_iterations)
+    flags = jnp.where(unfinished, Flags.NOT_CONVERGED.value, 0)
+    flags |= jnp.where(end.failed > 0, Flags.SINGULAR.value, 0)
+    flags |= jnp.where(end.misfit & core.factors.active.any(), Flags.CHANGED.value, 0)
+    flags |= jnp.where(end.too_large, Flags.OUT_OF_RANGE.value, 0)
+    bound = elbo.total(settings, window, end.factors, outliers, end.residual, end.variance)
+    report = replace(report, iterations=end.iterations, elbo=bound, flags=report.flags | flags)
+    return _left_out(settings, report.flags & Flags.NOT_FINITE.value != 0, core, before), report
+
+
+def _adapted_level(
+    settings: Settings, outliers: OutlierState, level: Level | None, window: Window, residual: Array
+) -> Level | None:
+    """The level with its walks chosen anew, by the newest slice; `residual` is y − m̄ − x̄."""
+    if level is None:
+        return None
+    slot = window.newest
+    robustness, noise = outlier_model(settings).level_weights(outliers, slot)
+    return levels.finish(level, window.mask[slot], robustness, residual[slot] + level.mean[slot], noise)
+
+
+def _left_out(settings: Settings, condition: Array, core: Core, before: Core) -> Core:
+    """Where the condition holds: the state before, its window one empty slice further.
+
+    Probabilities start anew: keeping the old ones for that case would cost as much memory as the window.
+    """
+    window, slot = core.window, core.window.newest
+    window = replace(
+        window,
+        values=window.values.at[slot].set(jnp.where(condition, 0, window.values[slot])),
+        mask=window.mask.at[slot].set(~condition & window.mask[slot]),
+    )
+    rows = before.factors.row_means[0], before.factors.row_covariances[0]
+    factors = with_row(before.factors, slot, jnp.zeros_like(rows[0]), jnp.zeros_like(rows[1]))
+    old = (factors, outlier_model(settings).cleared(before.outliers), before.level)
+    return Core(window, *choose(condition, old, (core.factors, core.outliers, core.level)))

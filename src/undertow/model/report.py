@@ -1,0 +1,79 @@
+"""What a step reports about one slice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import register_dataclass
+
+from undertow.model.defaults import FAR_NOISIER
+from undertow.model.factors import rank
+from undertow.model.flags import Flags
+from undertow.model.noise.models import outlier_model
+from undertow.model.noise.pooled import noise_floor
+from undertow.model.settings import Settings
+from undertow.model.types import Core
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Report:
+    """What a step reports about one slice, in units of the stream.
+
+    Arrays are (I_1, …, I_N), or (E,) where only observed entries are kept; from `rank` on they are scalars.
+
+    Attributes:
+        low_rank: x̄ + m̄.
+        low_rank_variance: Var x + Var m.
+        noise_variance: Variance of a new observation around them.
+        outliers: Expected outlier.
+        outlier_probability: ρ.
+        rank: Number of components that count.
+        usual_noise: Noise variance of the stream.
+        iterations: Sweeps of the step.
+        elbo: The bound after it.
+        flags: `Flags` as an integer.
+    """
+
+    low_rank: Array
+    low_rank_variance: Array
+    noise_variance: Array
+    outliers: Array
+    outlier_probability: Array
+    rank: Array
+    usual_noise: Array
+    iterations: Array
+    elbo: Array
+    flags: Array
+
+
+def usual_noise(settings: Settings, core: Core) -> Array:
+    """One number for the noise variance of a stream."""
+    return outlier_model(settings).usual_noise(core.outliers, core.window.slice_weights(settings.forgetting))
+
+
+def report_slice(settings: Settings, core: Core, slot: Array, residual: Array, variance: Array, usual: Array) -> Report:
+    """The report of one slice of the window, given its residual, Var x and the stream's usual noise variance."""
+    model = outlier_model(settings)
+    mask = core.window.mask[slot]
+    sparse, probability = model.outliers(core.outliers, core.window, slot, residual)
+    noise_variance = model.noise_variance(core.outliers, slot)
+    typical = model.typical_noise(core.outliers)
+    count = rank.effective(core.factors, settings.start).sum(dtype=jnp.int32)
+    low_rank = core.window.values[slot] - residual
+    observed = mask.sum()
+    many = (probability > 0.5).sum() * 2 > observed
+    far = (noise_variance.mean() > FAR_NOISIER * usual) & (observed > 0)
+    flags = jnp.where(observed == 0, Flags.EMPTY.value, 0)
+    flags |= jnp.where(count == settings.max_rank, Flags.RANK_FULL.value, 0)
+    flags |= jnp.where(count == 0, Flags.RANK_ZERO.value, 0)
+    flags |= jnp.where(many | far, Flags.MANY_OUTLIERS.value, 0)
+    flags |= jnp.where(typical <= 2 * noise_floor(typical.dtype), Flags.NO_NOISE.value, 0)
+    finite = jnp.isfinite(low_rank).all() & jnp.isfinite(variance).all() & jnp.isfinite(noise_variance).all()
+    flags |= jnp.where(finite, 0, Flags.NOT_FINITE.value)
+    zero = jnp.asarray(0, jnp.int32)
+    return Report(
+        low_rank, variance, noise_variance, sparse, probability, count, usual, zero, jnp.zeros_like(usual), flags
+    )

@@ -1,0 +1,71 @@
+"""Precisions and pruning: definitions, and gains that equal the change of the whole ELBO."""
+
+from dataclasses import replace
+
+import dense
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from bounds import bound
+
+from undertow.model.factors import predict, rank
+from undertow.model.noise import contaminated
+
+pytestmark = pytest.mark.usefixtures("double")
+CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
+
+
+@CASES
+def test_precisions(shape, size, length):
+    settings, core = dense.random_core(shape, size, length, "default", seed=9)
+    weights = np.random.default_rng(1).uniform(0.2, 1, length)
+    new = rank.update_precision(core.factors, jnp.asarray(weights), settings.precision_prior)
+    c0 = d0 = settings.precision_prior
+    for r in range(size):
+        rate = d0
+        for axis, (mean, variance) in enumerate(
+            zip(dense.means_of(core.factors), dense.covariances_of(core.factors), strict=True)
+        ):
+            weight = weights if axis == 0 else np.ones(mean.shape[0])
+            rate += 0.5 * sum(weight[i] * (mean[i, r] ** 2 + variance[i, r, r]) for i in range(mean.shape[0]))
+        np.testing.assert_allclose(new.precision_rate[r], rate, rtol=1e-10)
+        np.testing.assert_allclose(new.precision_shape[r], c0 + 0.5 * (sum(shape) + weights.sum()), rtol=1e-10)
+
+
+@CASES
+def test_pruning_gains_what_it_says(shape, size, length):
+    settings, core = dense.random_core(shape, size, length, "default", seed=10)
+    shrunk = replace(core.factors, means=tuple(mean.at[:, 0].multiply(1e-9) for mean in core.factors.means))
+    core = replace(core, factors=shrunk)
+    omega = core.window.slice_weights(settings.forgetting)
+    weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
+    residual, variance = targets - predict.low_rank(core.factors), predict.variance(core.factors)
+    smaller = rank.without(core.factors, jnp.argmin(jnp.where(core.factors.active, rank.sizes(core.factors), jnp.inf)))
+    change = bound(settings, replace(core, factors=smaller)) - bound(settings, core)
+    after, residual_after, variance_after, pruned = rank.prune_smallest(
+        core.factors, residual, variance, weights, omega, settings.precision_prior
+    )
+    assert bool(pruned) == bool(change > 0)
+    assert int(after.active.sum()) == int(core.factors.active.sum()) - int(pruned)
+    np.testing.assert_allclose(residual_after, targets - predict.low_rank(after), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(variance_after, predict.variance(after), rtol=1e-9, atol=1e-12)
+
+
+def test_collinearity_is_the_product_of_the_largest_cosines():
+    _, core = dense.random_core((5, 4), 4, 6, "default", seed=2)
+    factors = core.factors
+    active = np.flatnonzero(factors.active)
+    assert 2 < len(active) < 4  # some are inactive, and each has a choice
+    expected = np.zeros(4)
+    for r in active:
+        expected[r] = np.prod(
+            [
+                max(
+                    abs(mean[:, r] @ mean[:, s]) / np.linalg.norm(mean[:, r]) / np.linalg.norm(mean[:, s])
+                    for s in active
+                    if s != r
+                )
+                for mean in dense.means_of(factors)
+            ]
+        )
+    np.testing.assert_allclose(rank.collinearity(factors), expected, rtol=1e-9)
