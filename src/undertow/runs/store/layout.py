@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,16 @@ _MOST_SLICES = 1024  # a chunk of tiny slices is closed too, now and then
 _STEP_CHUNK = 4096
 
 
+class ArrayLayout(NamedTuple):
+    """One array that grows along time: (T, *shape) in chunks of ``chunk`` slices."""
+
+    dims: tuple[str, ...]
+    dtype: str
+    shape: tuple[int, ...]
+    chunk: int
+    attributes: dict[str, str]
+
+
 @dataclass(frozen=True)
 class Layout:
     """Everything that decides which bytes the store's arrays consist of, apart from the results themselves."""
@@ -58,14 +68,20 @@ class Layout:
     """Slices in one chunk of the slice variables."""
 
     @property
-    def step_chunk(self) -> int:
-        """Slices in one chunk of the values per slice."""
-        return max(_STEP_CHUNK, self.chunk)
-
-    @property
     def float_type(self) -> str:
-        """Of the slice variables."""
+        """Of the arrays kept of every slice."""
         return "<f4" if self.precision == "single" else "<f8"
+
+    def arrays(self) -> dict[str, ArrayLayout]:
+        """All arrays that grow along time: the times, the values per slice, the arrays kept."""
+        time, chunk = (self.time_name,), max(_STEP_CHUNK, self.chunk)
+        found = {self.time_name: ArrayLayout(time, self.times.dtype, (), chunk, self.times.attributes)}
+        for name, (dtype, meaning) in STEP_VARIABLES.items():
+            found[name] = ArrayLayout(time, dtype, (), chunk, {"long_name": meaning})
+        for name in self.keep:
+            attributes = {"long_name": SLICE_VARIABLES[name]}
+            found[name] = ArrayLayout((*time, *self.dims), self.float_type, self.shape, self.chunk, attributes)
+        return found
 
     def identity(self) -> dict[str, Any]:
         """Its canonical form, ready for JSON; labels by their digest, since there may be millions."""

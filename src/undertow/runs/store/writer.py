@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from undertow.runs.errors import StoreError
 from undertow.runs.store.chunked_array import ChunkedArray
 from undertow.runs.store.folder import replace_file, sync_folders
-from undertow.runs.store.layout import STEP_VARIABLES, Layout
+from undertow.runs.store.layout import Layout
 from undertow.runs.store.zarr_metadata import documents, with_length
 
 
@@ -23,12 +23,10 @@ class StoreWriter:
         self._folder = folder
         self._layout = layout
         self._documents = documents(layout)
-        time, step = layout.time_name, layout.step_chunk
-        self._arrays = {time: ChunkedArray(folder / time, layout.times.dtype, (), step)}
-        for name, (dtype, _) in STEP_VARIABLES.items():
-            self._arrays[name] = ChunkedArray(folder / name, dtype, (), step)
-        for name in layout.keep:
-            self._arrays[name] = ChunkedArray(folder / name, layout.float_type, layout.shape, layout.chunk)
+        self._arrays = {
+            name: ChunkedArray(folder / name, array.dtype, array.shape, array.chunk)
+            for name, array in layout.arrays().items()
+        }
 
     @property
     def length(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from undertow.runs.store.chunked_array import COMPRESSION
-from undertow.runs.store.layout import SLICE_VARIABLES, STEP_VARIABLES, Layout, label_column
+from undertow.runs.store.layout import Layout, label_column
 
 Documents = dict[str, bytes]
 """Path inside the group → content."""
@@ -24,32 +24,26 @@ def documents(layout: Layout) -> Documents:
     files: dict[str, Any] = {}
     group = zarr.create_group(MemoryStore(files), zarr_format=3)
 
-    def make(name: str, dims: tuple[str, ...], shape: tuple[int, ...], chunks: tuple[int, ...], **more: Any) -> Any:
-        dtype, attributes = more["dtype"], more["attributes"]
+    def create(name: str, dims: tuple[str, ...], shape: tuple[int, ...], chunks: tuple[int, ...], dtype: str) -> Any:
+        text = dtype == "str"
         return group.create_array(
             name,
             shape=shape,
             chunks=chunks,
-            dtype=str if dtype == "str" else dtype,
-            fill_value="" if dtype == "str" else (np.nan if np.dtype(dtype).kind == "f" else 0),
-            compressors=BloscCodec(**COMPRESSION, typesize=1 if dtype == "str" else np.dtype(dtype).itemsize),
+            dtype=str if text else dtype,
+            fill_value="" if text else (np.nan if np.dtype(dtype).kind == "f" else 0),
+            compressors=BloscCodec(**COMPRESSION, typesize=1 if text else np.dtype(dtype).itemsize),
             chunk_key_encoding={"name": "default", "separator": "."},
             dimension_names=dims,
-            attributes=attributes,
         )
 
-    time, step, chunk = layout.time_name, layout.step_chunk, layout.chunk
-    make(time, (time,), (0,), (step,), dtype=layout.times.dtype, attributes=layout.times.attributes)
-    for name, (dtype, meaning) in STEP_VARIABLES.items():
-        make(name, (time,), (0,), (step,), dtype=dtype, attributes={"long_name": meaning})
-    for name in layout.keep:
-        shape, attributes = layout.shape, {"long_name": SLICE_VARIABLES[name]}
-        make(name, (time, *layout.dims), (0, *shape), (chunk, *shape), dtype=layout.float_type, attributes=attributes)
+    for name, array in layout.arrays().items():
+        made = create(name, array.dims, (0, *array.shape), (array.chunk, *array.shape), array.dtype)
+        made.attrs.update(array.attributes)
     for dim, size, labels in zip(layout.dims, layout.shape, layout.labels, strict=True):
         if labels is not None:
             column = label_column(labels)
-            dtype = "str" if column.dtype == object else column.dtype.str
-            make(dim, (dim,), (size,), (size,), dtype=dtype, attributes={})[:] = column
+            create(dim, (dim,), (size,), (size,), "str" if column.dtype == object else column.dtype.str)[:] = column
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that other readers may not know consolidated metadata; they need not
         zarr.consolidate_metadata(group.store, zarr_format=3)
