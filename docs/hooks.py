@@ -6,6 +6,7 @@ the READMEs in the source become pages here, with their links led to the site's 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import posixpath
@@ -13,8 +14,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import griffe
 from mkdocs.config.defaults import MkDocsConfig
@@ -63,6 +65,7 @@ def generated_pages() -> Iterator[tuple[str, str]]:
     yield "reference/api.md", api_page()
     yield "reference/settings.md", settings_page()
     yield "reference/statuses.md", statuses_page()
+    yield "reference/constants.md", constants_page()
     yield "reference/cli.md", command_line_page()
     yield "reference/baselines.md", baselines_page()
     yield "developers/decisions/index.md", decisions_page()
@@ -184,6 +187,32 @@ def statuses_page() -> str:
             "",
         ]
     )
+
+
+def constants_page() -> str:
+    """Every heuristic constant of the model, under the headings of its file, with what defends it."""
+    source = (ROOT / "src/undertow/model/defaults.py").read_text()
+    tree = ast.parse(source)
+    parts = ["# Constants of the model", one_line(ast.get_docstring(tree) or "")]
+    for head, first, last in sections(source):
+        rows = []
+        for node, after in pairwise(tree.body):
+            if isinstance(node, ast.Assign) and first <= node.lineno < last:
+                meaning = one_line(after.value.value) if _is_text(after) else ""
+                rows.append((f"`{ast.unparse(node.targets[0])}`", f"`{ast.unparse(node.value)}`", meaning))
+        parts += [f"## {head}", "\n".join(table(("constant", "value", "what it is for"), rows))]
+    return "\n\n".join(parts) + "\n"
+
+
+def sections(source: str) -> list[tuple[str, int, int]]:
+    """Headings of a file, which are comments at the margin: text, first line, line after the last."""
+    lines = source.splitlines()
+    starts = [number for number, line in enumerate(lines, 1) if line.startswith("# ")]
+    return [(lines[a - 1][2:], a, b) for a, b in pairwise([*starts, len(lines) + 1])]
+
+
+def _is_text(node: ast.stmt) -> TypeGuard[Any]:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def command_line_page() -> str:

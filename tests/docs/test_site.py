@@ -97,3 +97,9 @@ def test_the_workflow_tests_the_oldest_jax_that_is_allowed():
     assert f'"=={floor}.0"' in workflow
     versions = re.findall(r"Python :: (3\.\d+)\"", "\n".join(f'{line}"' for line in project["classifiers"]))
     assert all(f'"{version}"' in workflow for version in versions)
+
+
+def test_every_constant_of_the_model_is_explained():
+    rows = re.findall(r"^\| `([A-Z_]+)` \| `.+` \| (.*) \|$", generated()["reference/constants.md"], re.MULTILINE)
+    assert len(rows) > 40
+    assert [name for name, meaning in rows if len(meaning) < 10] == []
