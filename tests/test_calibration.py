@@ -7,6 +7,8 @@ import undertow as ut
 from undertow.lab import metrics
 from undertow.lab.synthetic.streams import authors, drifting
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize(
     ("make", "settings"),
@@ -49,7 +51,7 @@ def gibbs(values, mask, rng, sweeps=6000, burn=1000):
 
 
 def test_mean_field_against_a_sampler():
-    """What mean-field allows: means within a fifth of a posterior deviation; the spread of the low rank never wider
+    """What mean-field allows: means within a fifth of a posterior deviation; the deviation of the low rank never wider
     than sampled, and at least 0.6 of it (rows count as independent); predictive deviations within 20 % (the sampler
     has no noise level per slice).
     """
@@ -60,17 +62,17 @@ def test_mean_field_against_a_sampler():
     values = truth + 0.2 * rng.normal(size=truth.shape)
     unit = np.median(np.abs(values[0][mask[0]]))  # the sampler's priors are in the stream's unit
     draws, noise = gibbs(values / unit, mask, rng)
-    mean, spread = draws.mean(0) * unit, draws.std(0) * unit
+    mean, deviation = draws.mean(0) * unit, draws.std(0) * unit
     model = ut.RobustCP(
         "fixed", max_rank=1, window=slices, forgetting=1.0, noise="shared", outlier_rate=1e-9, tolerance=1e-6,
         max_iterations=500, dtype="float64",
     )  # fmt: skip
     model.partial_fit(np.where(mask, values, np.nan))
-    ours = [model.smoothed(lag) for lag in range(slices)][::-1]
-    low_rank = np.stack([one.low_rank for one in ours])
-    low_rank_std = np.stack([one.low_rank_std for one in ours])
-    std = np.stack([one.std for one in ours])
-    assert np.sqrt(np.mean(((low_rank - mean) / spread) ** 2)) < 0.2
-    ratio = np.median(low_rank_std / spread)
+    found = [model.smoothed(lag) for lag in range(slices)][::-1]
+    low_rank = np.stack([one.low_rank for one in found])
+    low_rank_std = np.stack([one.low_rank_std for one in found])
+    std = np.stack([one.std for one in found])
+    assert np.sqrt(np.mean(((low_rank - mean) / deviation) ** 2)) < 0.2
+    ratio = np.median(low_rank_std / deviation)
     assert 0.6 < ratio < 1.05
-    np.testing.assert_allclose(std, np.sqrt(spread**2 + noise * unit**2), rtol=0.2)
+    np.testing.assert_allclose(std, np.sqrt(deviation**2 + noise * unit**2), rtol=0.2)

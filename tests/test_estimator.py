@@ -1,19 +1,30 @@
-"""RobustCP: the friendly shell, around a single model (what several do together is tested in test_panel.py)."""
+"""RobustCP around a single model; what several do together is tested in engine/test_selection.py."""
 
+import copy
+import gc
+import resource
+
+import jax
 import numpy as np
 import pytest
 
 import undertow as ut
 from undertow.lab.synthetic.streams import drifting
 
+pytestmark = pytest.mark.slow
 DATA = drifting((6, 5), 2, slices=14, observed=0.8, seed=4)
 SMALL = {"max_rank": 3, "window": 4}
 SINGLE = {"preset": "fixed", **SMALL}
 
 
-@pytest.fixture
-def model():
+@pytest.fixture(scope="module")
+def learned():
     return ut.RobustCP(**SINGLE).partial_fit(DATA.values)
+
+
+@pytest.fixture
+def model(learned):
+    return copy.copy(learned)
 
 
 def test_update_and_partial_fit_are_the_same(model):
@@ -67,27 +78,27 @@ def test_the_same_answer_for_every_kind_of_array(make):
     np.testing.assert_array_equal(got.low_rank, expected.low_rank)
 
 
-@pytest.mark.parametrize(("kind", "told"), [("f4", "f4"), ("f2", "f4"), ("u1", "f4"), ("i4", "f8"), ("f8", "f8")])
+@pytest.mark.parametrize(("kind", "reported"), [("f4", "f4"), ("f2", "f4"), ("u1", "f4"), ("i4", "f8"), ("f8", "f8")])
 @pytest.mark.parametrize("settings", [{}, {"robust": False}, {"scale": "log"}])
-def test_results_come_in_the_precision_of_the_data(kind, told, settings):
-    data = np.random.default_rng(0).integers(1, 200, (4, 4, 5))
-    model, double = (ut.RobustCP("fixed", max_rank=2, window=3, **settings) for _ in range(2))
+def test_results_come_in_the_precision_of_the_data(kind, reported, settings):
+    data = np.random.default_rng(0).integers(1, 200, (4, 6, 5))
+    model, double = (ut.RobustCP(**SINGLE, **settings) for _ in range(2))
     for x in data:
         result, expected = model.update(x.astype(kind)), double.update(x.astype("f8"))
         for name in ("low_rank", "std", "low_rank_std", "outliers", "outlier_probability"):
             array = getattr(result, name)
-            assert array.dtype == told
+            assert array.dtype == reported
             array[0, 0] = 0  # whoever asked may write into it
             np.testing.assert_allclose(array.ravel()[1:], getattr(expected, name).ravel()[1:], rtol=1e-5, atol=1e-5)
-    assert ut.RobustCP("fixed", max_rank=1, window=2, dtype="float64").update(data[0].astype("f4")).std.dtype == "f8"
+    assert ut.RobustCP(**SINGLE, dtype="float64").update(data[0].astype("f4")).std.dtype == "f8"
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("scale", ["linear", "log"])
 @pytest.mark.parametrize("unit", [1e-42, 1e-35, 1.0, 1e22, 1e30, 1e37])
 def test_single_precision_holds_results_of_any_unit(unit, scale):
-    model = ut.RobustCP("fixed", max_rank=2, window=3, scale=scale)
-    for x in np.random.default_rng(0).uniform(1, 2, (4, 4, 5)):
+    model = ut.RobustCP(**SINGLE, scale=scale)
+    for x in np.random.default_rng(0).uniform(1, 2, (4, 6, 5)):
         result = model.update((x * unit).astype("f4"))
     for array in (result.low_rank, result.std, result.low_rank_std, result.outliers):
         assert array.dtype == np.float32
@@ -96,10 +107,10 @@ def test_single_precision_holds_results_of_any_unit(unit, scale):
 
 
 def test_error_bars_on_the_logarithmic_scale_do_not_cancel_in_single_precision():
-    rng, rows = np.random.default_rng(0), np.logspace(0, 4, 8)
-    model, double = (ut.RobustCP("fixed", max_rank=2, window=4, scale="log") for _ in range(2))
+    rng, rows = np.random.default_rng(0), np.logspace(0, 4, 6)
+    model, double = (ut.RobustCP(**SINGLE, scale="log") for _ in range(2))
     for _ in range(6):
-        x = (np.outer(rows, rng.uniform(1, 2) * np.ones(5)) * (1 + 1e-5 * rng.normal(size=(8, 5)))).astype("f4")
+        x = (np.outer(rows, rng.uniform(1, 2) * np.ones(5)) * (1 + 1e-5 * rng.normal(size=(6, 5)))).astype("f4")
         single, exact = model.update(x), double.update(x.astype("f8"))
     np.testing.assert_allclose(single.std, exact.std, rtol=1e-3)
 
@@ -159,7 +170,7 @@ def test_repr_reads_like_a_call(model):
         ({"seed": -1}, ValueError, "seed"),
     ],
 )
-def test_silly_parameters(settings, kind, message):
+def test_bad_settings(settings, kind, message):
     with pytest.raises(kind, match=message) as caught:
         ut.RobustCP(**settings)
     assert "\n" not in str(caught.value)
@@ -214,22 +225,18 @@ def test_bad_input_leaves_the_model(model):
     np.testing.assert_array_equal(model.reconstruct(), before)
 
 
-def test_ten_thousand_slices_do_not_grow():
-    import gc
-    import resource
-
-    import jax
-
-    model = ut.RobustCP("fixed", max_rank=1, window=2, max_iterations=2)
-    values = np.random.default_rng(0).normal(size=(50, 3))
+@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.full)])
+def test_memory_does_not_grow_with_the_number_of_slices(rounds):
+    model = ut.RobustCP(**SINGLE, max_iterations=2)
+    values = np.random.default_rng(0).normal(size=(50, 6, 5))
     for x in values:
         model.update(x)
     gc.collect()
     arrays, peak = len(jax.live_arrays()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(200):
+    for _ in range(rounds):
         for x in values:
             model.update(x)
     gc.collect()
     assert len(jax.live_arrays()) <= arrays
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 30_000  # KiB
-    assert model.state.steps == 10_050
+    assert model.state.steps == 50 * (rounds + 1)

@@ -18,8 +18,11 @@ def clean(seed):
     return np.where(hidden, np.nan, truth + 0.05 * draw.normal(size=truth.shape)), truth
 
 
-@pytest.mark.parametrize("level", [False, True])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "level"),
+    [(0, False), *(pytest.param(*case, marks=pytest.mark.full) for case in [(1, False), (0, True), (1, True)])],
+)
 @pytest.mark.parametrize("size", [10.0, 1e3, -9999.0])
 @pytest.mark.parametrize("count", [1, 12])
 def test_a_first_spike_is_flagged_and_does_not_become_the_low_rank(count, size, seed, level):

@@ -1,4 +1,4 @@
-"""A model that learns in a thread of its own says the same as one that does not."""
+"""A model that learns in a thread has the results of one that does not."""
 
 import copy
 import pickle
@@ -16,6 +16,7 @@ from undertow.engine.pipeline import Demand
 from undertow.inputs.scaling import Scaling
 from undertow.lab.synthetic.streams import drifting
 
+pytestmark = pytest.mark.slow
 SETTINGS = {"max_rank": 3, "window": 4}
 
 
@@ -47,7 +48,7 @@ def test_the_answers_are_the_same(slices, monkeypatch):
 
 
 @pytest.mark.usefixtures("threaded")
-def test_what_was_asked_of_the_last_slices_sets_out_by_itself(slices, monkeypatch):
+def test_what_was_asked_of_the_last_slices_is_copied_asynchronously(slices, monkeypatch):
     sent = []
     real = type(jax.numpy.zeros(1)).copy_to_host_async
     monkeypatch.setattr(type(jax.numpy.zeros(1)), "copy_to_host_async", lambda self: (sent.append(self), real(self)))
@@ -64,7 +65,7 @@ def test_what_was_asked_of_the_last_slices_sets_out_by_itself(slices, monkeypatc
 
 
 @pytest.mark.usefixtures("threaded")
-def test_a_slice_is_made_ready_once_before_it_is_learned(slices, monkeypatch):
+def test_a_slice_is_scaled_once_before_it_is_learned(slices, monkeypatch):
     model = ut.RobustCP("fixed", **SETTINGS)
     model.update(slices[0])
     real, where = Scaling.scaled, []
@@ -77,7 +78,7 @@ def test_a_slice_is_made_ready_once_before_it_is_learned(slices, monkeypatch):
 
 
 @pytest.mark.usefixtures("threaded")
-def test_bad_input_is_refused_at_once_and_changes_nothing(slices, tmp_path):
+def test_bad_input_is_refused_immediately_and_changes_nothing(slices, tmp_path):
     model = ut.RobustCP("fixed", **SETTINGS)
     for x in slices[:4]:
         model.update(x)
@@ -89,27 +90,27 @@ def test_bad_input_is_refused_at_once_and_changes_nothing(slices, tmp_path):
 
 
 @pytest.mark.usefixtures("threaded")
-def test_a_step_that_fails_says_so_to_whoever_asks_next(slices, monkeypatch):
+def test_a_step_that_fails_raises_when_next_asked(slices, monkeypatch):
     model = ut.RobustCP("fixed", **SETTINGS)
     for x in slices[:3]:
         model.update(x)
     before = copy.deepcopy(model)
 
     def broken(*_):
-        raise MemoryError("no room")
+        raise MemoryError("no memory")
 
     with monkeypatch.context() as patch:
         patch.setattr(selection, "step", broken)
         result = model.update(slices[3])
-        with pytest.raises(MemoryError, match="no room"):
+        with pytest.raises(MemoryError, match="no memory"):
             _ = result.rank
-        with pytest.raises(MemoryError, match="no room"):
+        with pytest.raises(MemoryError, match="no memory"):
             model.update(slices[3])
     np.testing.assert_array_equal(model.update(slices[3]).low_rank, before.update(slices[3]).low_rank)
 
 
 @pytest.mark.usefixtures("threaded")
-def test_copies_go_on_by_themselves(slices):
+def test_copies_go_on_independently(slices):
     model = ut.RobustCP("fixed", **SETTINGS)
     for x in slices[:4]:
         result = model.update(x)
@@ -156,7 +157,7 @@ def test_fit_ends_when_the_last_slice_is_learned(slices, monkeypatch):
     def last_fails(*given):
         calls.append(1)
         if len(calls) == 3:
-            raise MemoryError("no room")
+            raise MemoryError("no memory")
         return real(*given)
 
     before = model.reconstruct()

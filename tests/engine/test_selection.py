@@ -272,7 +272,8 @@ def follow(values, **settings):
     return model, [model.update(x) for x in values]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_streams_with_levels_get_a_level_and_others_do_not(seed):
     _, results = follow(own_levels(seed=seed))
     assert all(result.settings["level"] for result in results[5:])
@@ -280,6 +281,7 @@ def test_streams_with_levels_get_a_level_and_others_do_not(seed):
     assert not any(result.settings["level"] for result in results[-5:])
 
 
+@pytest.mark.slow
 def test_the_least_score_is_selected_and_results_name_its_settings():
     model = ut.RobustCP(**SMALL)
     for count, x in enumerate(slow(slices=24).values, start=1):
@@ -297,7 +299,8 @@ def test_the_least_score_is_selected_and_results_name_its_settings():
     assert any(candidate.state.config.robust for candidate in now.candidates)
 
 
-@pytest.mark.parametrize("seen", [4, 14])
+@pytest.mark.slow
+@pytest.mark.parametrize("seen", [14, pytest.param(4, marks=pytest.mark.full)])
 def test_a_selection_saved_in_its_warm_up_goes_on_bit_for_bit(seen, tmp_path):
     values = slow(slices=25, observed=0.8).values
     model, _ = follow(values[:seen])
@@ -314,6 +317,7 @@ def test_a_selection_saved_in_its_warm_up_goes_on_bit_for_bit(seen, tmp_path):
         assert (one.score, one.scored, one.state.config) == (other.score, other.scored, other.state.config)
 
 
+@pytest.mark.slow
 def test_bad_input_leaves_the_selection():
     values = slow(slices=6).values
     model, _ = follow(values[:4])
@@ -333,6 +337,7 @@ def test_bad_input_leaves_the_selection():
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.slow
 def test_a_step_leaves_the_selection_it_came_from():
     values = slow(slices=6).values
     model, _ = follow(values[:5])
@@ -364,6 +369,7 @@ def single(values, **settings):
     return state, results
 
 
+@pytest.mark.slow
 def test_units_do_not_matter_on_the_logarithmic_scale():
     values, _ = sizes()
     _, ours = single(values, scale="log", level=True)
@@ -374,6 +380,7 @@ def test_units_do_not_matter_on_the_logarithmic_scale():
         np.testing.assert_allclose(other.outlier_probability, one.outlier_probability, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_error_bars_on_the_logarithmic_scale_grow_with_the_size():
     values, complete = sizes()
     _, results = single(values, scale="log", level=True)
@@ -389,6 +396,7 @@ def test_error_bars_on_the_logarithmic_scale_grow_with_the_size():
     assert 0.85 < np.mean(covered) < 0.99
 
 
+@pytest.mark.slow
 def test_a_model_without_outliers_still_finds_outliers():
     data = slow(slices=24, outlier_fraction=0.0, observed=0.8)
     values = data.values.copy()
@@ -404,6 +412,7 @@ def test_a_model_without_outliers_still_finds_outliers():
     assert calm < 0.03
 
 
+@pytest.mark.slow
 def test_nothing_can_be_predicted_before_anything_is_learned():
     state = ut.init(ut.make_config("fixed", **SMALL), SHAPE)
     data = slow(slices=16, outlier_fraction=0.0)
@@ -417,6 +426,7 @@ def test_nothing_can_be_predicted_before_anything_is_learned():
     assert (cross_predicted.variance > 0).all()
 
 
+@pytest.mark.slow
 def test_slices_that_say_nothing_do_not_end_the_warm_up():
     model = ut.RobustCP(**SMALL)
     for _ in range(selection.WARM_UP + 2):
@@ -424,6 +434,7 @@ def test_slices_that_say_nothing_do_not_end_the_warm_up():
     assert len(model._selection.candidates) == len(CONFIGS)
 
 
+@pytest.mark.slow
 def test_an_entry_that_starts_with_zeros_is_scored_later():
     values = slow(slices=12).values
     values[0] = 0

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from undertow.config import make_config
-from undertow.engine import batching as batch
+from undertow.engine import batching
 from undertow.engine.state import init, precision
 from undertow.model.phases import infer
 from undertow.model.step import step as model_step
@@ -93,5 +93,5 @@ def digests():
                 found[f"{name}_smooth"] = digest(infer.smooth, state.core, np.int32(0), config)
             if name == "level":
                 core, values, mask = jax.tree.map(lambda leaf: np.stack([leaf] * 2), (state.core, values, mask))
-                found["batch_begin"] = digest(batch.open_all, core, values, mask, config)
+                found["batch_begin"] = digest(batching.open_all, core, values, mask, config)
     return found

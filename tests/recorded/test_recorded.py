@@ -1,6 +1,6 @@
 """Nothing changes unseen: programs, results and files of an earlier state of the code.
 
-Whoever changes the arithmetic on purpose runs ``python -m recorded.record`` (in tests/) and says so in the changelog.
+After a change of the arithmetic on purpose, run ``python -m recorded.record`` (in tests/) and say so in the changelog.
 """
 
 import json
@@ -16,13 +16,18 @@ from recorded.streams import MODELS, SMALL, dense
 import undertow as ut
 
 HERE = Path(__file__).parent
-ARRAYS = {"mean": "low_rank"}
+IN_MAKE_TEST = ("fixed", "level", "paper", "sparse")
+pytestmark = pytest.mark.slow
 RECORDED = json.loads((HERE / "results.json").read_text())
+
+
+def tiers(names):
+    """Some in make test, the others in make full."""
+    return [name if name in IN_MAKE_TEST else pytest.param(name, marks=pytest.mark.full) for name in names]
 
 
 def summary(results, name):
     """Count, sum, sum of sizes and a sum that depends on the order."""
-    name = ARRAYS.get(name, name)
     values = np.concatenate([np.ravel(getattr(result, name)) for result in results]).astype(np.float64)
     return [values.size, values.sum(), np.abs(values).sum(), values @ np.cos(np.arange(values.size))]
 
@@ -36,7 +41,7 @@ def test_the_compiled_programs_are_the_recorded_ones():
     assert digests() == recorded["programs"]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", tiers(MODELS))
 def test_results_are_the_recorded_ones(name):
     params, stream = MODELS[name]
     model = ut.RobustCP(**params)
@@ -46,24 +51,25 @@ def test_results_are_the_recorded_ones(name):
         np.testing.assert_allclose(summary(results, array), expected, rtol=0, atol=1e-6 * scale, err_msg=array)
 
 
-@pytest.mark.parametrize("name", ["default", "fixed", "level", "fast", "paper"])
+@pytest.mark.parametrize("name", tiers(["default", "fixed", "level", "fast", "paper"]))
 def test_a_recorded_checkpoint_goes_on_as_an_uninterrupted_model_does(name):
     x = dense((6, 5), 2)
     loaded = ut.load(HERE / f"{name}.ckpt")
     model = ut.RobustCP(**loaded.get_params())
-    for piece in x[:6]:
-        model.update(piece)
-    for piece in x[6:]:
-        expected, result = model.update(piece), loaded.update(piece)
+    for one in x[:6]:
+        model.update(one)
+    for one in x[6:]:
+        expected, result = model.update(one), loaded.update(one)
         np.testing.assert_allclose(result.low_rank, expected.low_rank, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(result.std, expected.std, rtol=1e-8)
 
 
+@pytest.mark.full
 def test_a_recorded_fleet_goes_on():
     x = dense((6, 5), 2)
     fleet, model = ut.Fleet.load(HERE / "fleet.ckpt"), ut.load(HERE / "fixed.ckpt")
-    for piece in x[6:]:
-        expected, result = model.update(piece), fleet.update(np.stack([piece, 2 * piece]))
+    for one in x[6:]:
+        expected, result = model.update(one), fleet.update(np.stack([one, 2 * one]))
         np.testing.assert_allclose(result.low_rank, np.stack([expected.low_rank, 2 * expected.low_rank]), rtol=1e-6)
 
 
@@ -87,5 +93,5 @@ def test_a_recorded_store_is_read_and_gone_on_with(tmp_path, monkeypatch):
     )
     assert (summary.slices, summary.new_slices) == (9, 3)
     uninterrupted = ut.RobustCP(preset="fixed", **SMALL)
-    low_rank = [uninterrupted.update(piece).low_rank for piece in x]
+    low_rank = [uninterrupted.update(one).low_rank for one in x]
     np.testing.assert_allclose(xarray.open_zarr("store.zarr")["low_rank"], low_rank, rtol=1e-5, atol=1e-5)
