@@ -50,6 +50,7 @@ def test_undertow_beats_the_naive_baselines(shown):
     assert errors["Undertow"] < errors["moving average"]
 
 
+@pytest.mark.slow
 def test_demo_shows_tables_and_writes_store_report_and_picture(tmp_path, shown, monkeypatch):
     monkeypatch.setattr("undertow.runs.entry._default_model", StubModel)
     text = shown()

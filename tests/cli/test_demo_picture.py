@@ -1,3 +1,5 @@
+"""The picture of the demo."""
+
 import pytest
 
 from undertow.cli.demo import Estimates, last_value, moving_average
@@ -5,6 +7,7 @@ from undertow.cli.demo_picture import draw
 from undertow.lab.synthetic.streams import traffic
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{"slices": 2}, {"slices": 40}, {"slices": 5, "observed": 1.0}, {"slices": 5, "observed": 0.0}]
 )

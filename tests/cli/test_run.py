@@ -86,6 +86,7 @@ def test_a_file_goes_through_and_everything_reads_the_store(capsys):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cheap_model")
 def test_the_same_command_with_resume_continues(capsys):
     np.save("x.npy", values())
@@ -104,6 +105,7 @@ def test_the_same_command_with_resume_continues(capsys):
     assert everything_in(Path("whole")) == everything_in(Path("pieces"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cheap_model")
 def test_options_from_a_file_and_the_command_line_takes_precedence(capsys):
     np.save("x.npy", values())

@@ -81,7 +81,7 @@ def test_any_shape_and_any_choice_has_a_page(tmp_path, shape, keep):
     assert ("The data were not kept" in text) == (keep != "none")
 
 
-@pytest.mark.parametrize("slices", [1, 2, 3000])
+@pytest.mark.parametrize("slices", [1, 2, pytest.param(3000, marks=pytest.mark.slow)])
 def test_any_length_has_a_page(tmp_path, slices):
     text = write_report(reported_store(tmp_path / "s", StubStream(slices), keep="low_rank,outliers")).read_text()
     parsed(text)

@@ -33,7 +33,7 @@ class Killed(StubModel):
 
 
 @pytest.mark.parametrize("alerts", ["csv", "jsonl", "parquet"])
-@pytest.mark.parametrize("stops", [(4, 8, 30), (1, 3, 5, 17)])
+@pytest.mark.parametrize("stops", [pytest.param((4, 8, 30), marks=pytest.mark.slow), (1, 3, 5, 17)])
 def test_stopped_and_resumed_is_the_same(tmp_path, alerts, stops):
     run_stub(tmp_path / "whole", alerts=alerts)
     for stop in stops:

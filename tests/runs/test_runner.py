@@ -57,12 +57,25 @@ def test_what_the_source_notices_is_passed_on_once(tmp_path):
     assert heard == ["slice 2 came late"] == list(summary.notices)
 
 
-def test_what_a_callback_raises_comes_through(tmp_path):
+def test_a_result_that_cannot_be_computed_is_one_sentence(tmp_path):
+    class Exhausted(StubModel):
+        def update(self, x):
+            result = super().update(x)
+            if self.steps == 10:
+                del result.outliers
+            return result
+
+    with pytest.raises(RunError, match=rf"a result for {tmp_path}/s could not be computed .*: 8 slices are safe in it"):
+        run_stub(tmp_path / "s", model=Exhausted(), keep="outliers")
+
+
+@pytest.mark.parametrize("error", [LookupError, BrokenPipeError])
+def test_what_a_callback_raises_comes_through(tmp_path, error):
     def watch(now):
         if now.slices == 10:
-            raise LookupError("mine")
+            raise error("mine")
 
-    with pytest.raises(LookupError, match="mine"):
+    with pytest.raises(error, match="mine"):
         run_stub(tmp_path / "s", progress=watch)
     # From the checkpoint after 8 slices, or a later one that the writer had reached by then.
     assert run_stub(tmp_path / "s", resume=True).new_slices in (22, 18, 14)

@@ -23,6 +23,7 @@ from undertow.runs.workers import NothingYet, ReadAhead, WriteBehind
 from undertow.serialization.container import CheckpointError
 from undertow.sources.base import Item, Stream
 
+_STORE_ERRORS = (OSError, StoreError, CheckpointError)
 _QUEUE_BYTES = 64 * 2**20  # what may wait at either end of a run
 _READ_AHEAD = 8
 _WRITE_BEHIND = 4
@@ -74,6 +75,7 @@ class Runner:
         self._position: dict[str, Any] | None = None
         self._complete = False
         self._failure: RunError | None = None
+        self._callback_error: Exception | None = None
         self._written: deque[Progress] = deque()
         self._speed = Speed()
         self._notices: list[str] = []
@@ -107,9 +109,9 @@ class Runner:
             writer.check()
             self._report()
         except Exception as error:
-            if error is writer.error or isinstance(error, (OSError, StoreError, CheckpointError)):
-                raise self._write_failure(error) from error
-            raise  # from a callback
+            if error is self._callback_error or not (error is writer.error or isinstance(error, _STORE_ERRORS)):
+                raise
+            raise self._write_failure(error) from error
         finally:
             reader.stop()
             writer.stop()
@@ -207,8 +209,8 @@ class Runner:
 
     def _report(self) -> None:
         """Pass on what the writer has done and what the source has noticed since the last call."""
-        while self._progress is not None and self._written:
-            self._progress(self._written.popleft())
+        while self._written:
+            self._call(self._progress, self._written.popleft())
         notices = list(self._stream.notices)
         for sentence in notices[self._source_notices :]:
             self._tell(sentence)
@@ -216,8 +218,15 @@ class Runner:
 
     def _tell(self, sentence: str) -> None:
         self._notices.append(sentence)
-        if self._notify is not None:
-            self._notify(sentence)
+        self._call(self._notify, sentence)
+
+    def _call(self, callback: Callable[[Any], None] | None, argument: Any) -> None:
+        if callback is not None:
+            try:
+                callback(argument)
+            except Exception as error:
+                self._callback_error = error
+                raise
 
     def _input_failure(self, what: str, error: Exception) -> RunError:
         """The source or the model failed: what was done before is kept."""
@@ -231,11 +240,13 @@ class Runner:
         return failure
 
     def _write_failure(self, error: Exception) -> RunError:
-        """The store failed: what the last checkpoint covers is kept."""
+        """The store failed, or a result that the writer asked for: what the last checkpoint covers is kept."""
         safe = 0 if self._sinks is None else self._sinks.safe
         kept = f"{safe} slices are safe in it, continue with --resume" if safe else "nothing had been kept yet"
         if disk_is_full(error):
             return RunError(f"no space is left for {self._folder}: {kept} once there is space")
+        if not isinstance(error, _STORE_ERRORS):
+            return RunError(f"a result for {self._folder} could not be computed ({reason(error)}): {kept}")
         return RunError(f"{self._folder} cannot be written ({reason(error)}): {kept}")
 
     def _raise_early_end(self) -> None:
