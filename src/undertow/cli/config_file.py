@@ -47,7 +47,7 @@ def _text(part: Any) -> str:
     return ",".join(map(str, part)) if isinstance(part, list) else str(part)
 
 
-Config = Annotated[
+ConfigFile = Annotated[
     Path | None,
     typer.Option(
         "--config", callback=_read, is_eager=True, help='TOML file with options: window = 20, keep = ["data"].'

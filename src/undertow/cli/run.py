@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from undertow.cli.config_file import Config
+from undertow.cli.config_file import ConfigFile
 from undertow.cli.grouping import grouped
 from undertow.cli.run_bar import RunBar
 from undertow.cli.source_options import FollowingOptions
@@ -91,7 +91,7 @@ def run(
     reading: FollowingOptions,
     limit: Annotated[int | None, typer.Option(help="Stop after n slices.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object about the run.")] = False,
-    config: Config = None,
+    config: ConfigFile = None,
 ) -> None:
     """Clean a stream: low rank with error bars, outliers and alerts for every slice, kept in a store.
 
