@@ -242,7 +242,15 @@ class RobustCP:
         return FactorMatrices(tuple(matrix[:, active] for matrix in modes), temporal[:, active])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, atomically; `undertow.load` goes on from it with bit-identical results."""
+        """Write the model to one file, atomically; `undertow.load` goes on from it with bit-identical results.
+
+        Args:
+            path: The file.
+
+        Raises:
+            CheckpointError: It cannot be written.
+            ValueError: No slice has been seen yet.
+        """
         self._learned("save")
         assert self._selection is not None
         models.save(path, self._params, self._selection)
@@ -252,7 +260,14 @@ class RobustCP:
         return dict(self._params)
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings. Only before the first slice: a state belongs to its settings."""
+        """Change settings before the first slice: a state belongs to its settings.
+
+        Args:
+            **params: `preset`, or fields of `undertow.Config`.
+
+        Returns:
+            The model itself.
+        """
         if self._selection is not None:
             raise ValueError("settings cannot change once slices have been seen: make a new RobustCP with them.")
         changed = {**self._params, **params}

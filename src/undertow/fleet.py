@@ -116,7 +116,7 @@ class Fleet:
         return f"Fleet of {len(self)} streams of {'×'.join(map(str, self._shape))}"
 
     def update(self, x: Any, mask: Any = None, present: Any = None) -> Result:
-        """Learn from the next slice of every member that has one. If one is refused, nobody has learned anything.
+        """Learn from the next slice of every member that has one. If one is refused, none is learned.
 
         Args:
             x: (n, *shape) in the order of `members`, NaN where missing; or a dictionary from number to slice, and those
@@ -218,6 +218,12 @@ class Fleet:
 
         Args:
             member: Its number.
+
+        Returns:
+            The model.
+
+        Raises:
+            ValueError: The member has seen no slice yet.
         """
         row = self._rows[positions_of(self._ids, np.asarray([member]))[0]]
         steps, window = int(self._steps[row]), self._config.window
@@ -235,7 +241,14 @@ class Fleet:
         return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all members to one file, atomically."""
+        """Write all members to one file, atomically.
+
+        Args:
+            path: The file.
+
+        Raises:
+            CheckpointError: It cannot be written.
+        """
         leaves = [jax.tree_util.tree_flatten_with_path(chunk)[0] for chunk in self._chunks]
         arrays = {
             models.name_of(same[0][0]): gathered([leaf for _, leaf in same], self._rows)
@@ -248,6 +261,12 @@ class Fleet:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The fleet that `save` wrote; it goes on exactly where it stopped.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The fleet.
 
         Raises:
             CheckpointError: The file is damaged, or does not hold a fleet of this version.
@@ -267,7 +286,7 @@ class Fleet:
         return fleet
 
     def _grow(self, needed: int) -> None:
-        """Make rows for so many members."""
+        """Make rows for at least this many members."""
         size, number = self._chunk_size, len(self._chunks)
         while needed > size * max(number, 1) and number <= 1 and size < platform.current().chunk_members:
             size *= 2
@@ -288,7 +307,7 @@ class Fleet:
         self._steps = np.concatenate([self._steps, np.zeros(extra, np.int64)])
 
     def _halves(self, predicting: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-        """By row, as a single model has them; None where nobody needs them."""
+        """By row, as a single model has them; None where no member needs them."""
         if not predicting.any():
             return None
         halves = np.zeros((len(predicting), *self._shape), np.bool_)

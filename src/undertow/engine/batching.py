@@ -129,7 +129,7 @@ def work_some(
     progress: Progress,
     rows: Array,
 ) -> tuple[Progress, Array]:
-    """One kind of work for some members; rows beyond the last are nobody's."""
+    """One kind of work for some members; rows beyond the last have no member."""
 
     def taken(tree: Tree) -> Tree:
         part: Tree = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0, mode="clip"), tree)

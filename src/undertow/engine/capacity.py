@@ -20,7 +20,7 @@ from undertow.model.factors import rank
 from undertow.model.types import Contaminated, Core
 
 SMALL_WINDOW = 2_000_000
-"""Up to so many entries of the whole window all of them are kept, observed or not: that is quick, and knows more."""
+"""Up to this many entries of the whole window, all are kept, observed or not: that is quick, and knows more."""
 SPARSE_FRACTION = 0.05
 """Fraction of observed entries up to which only these are kept."""
 LARGE_WINDOW = 100_000
@@ -33,7 +33,7 @@ FREE_SLOTS = 2
 """Slots that are left free for new components."""
 FEWEST_SLOTS = 4
 MISSING_FRACTIONS = (50, 500)
-"""A window is nearly full if no more than one in so many of its entries is missing; with fewer missing a step costs
+"""A window is nearly full if no more than one in 50 (or 500) of its entries is missing; with fewer missing a step costs
 less, with none least."""
 
 

@@ -36,7 +36,13 @@ def check_memory(configs: Sequence[Config], shape: tuple[int, ...], entries: int
 
 
 def check_fleet_memory(config: Config, shape: tuple[int, ...], members: int, chunk: int) -> None:
-    """Refuse a fleet of so many members in chunks of equal size that does not fit into the memory now free.
+    """Refuse a fleet that does not fit into the memory now free.
+
+    Args:
+        config: Settings of all members.
+        shape: Shape of a slice.
+        members: Number of members that there is capacity for.
+        chunk: Members per chunk.
 
     Raises:
         ValueError: It does not fit.

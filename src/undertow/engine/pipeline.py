@@ -21,7 +21,7 @@ from undertow.results import Result
 
 
 class Demand:
-    """What is asked of the results of a stream: of the next one it is copied to the host before anybody asks."""
+    """What is asked of the results of a stream: of the next one it is copied to the host before it is asked for."""
 
     RECENT = 3
     """Slices for which it is remembered."""
@@ -31,7 +31,7 @@ class Demand:
         self._last: dict[str, int] = {}
 
     def note(self, name: str) -> None:
-        """Somebody has asked for this part of a report."""
+        """This part of a report has been asked for."""
         self._last[name] = self._slices
 
     def send(self, output: Output, outlier_output: Output) -> None:
@@ -62,7 +62,7 @@ class Pipeline:
             try:
                 pending.result()
             finally:
-                if pending.done():  # else the wait was interrupted, and goes on when somebody asks again
+                if pending.done():  # else the wait was interrupted, and goes on when asked again
                     self._pending = None
         return self._selection
 

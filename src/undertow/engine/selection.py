@@ -57,7 +57,7 @@ FEW_OUTLIERS = 0.1
 WARM_UP = 20
 """Scored slices until only two candidates are left."""
 HALVING, AFTER_HALVING = 10, 4
-"""Scored slices until only so many are left: some candidates need a while to converge."""
+"""Scored slices until the first halving, and candidates that are left then: some need a while to converge."""
 TRIAL_PAUSE, TRIAL_LENGTH = 120, 40
 """Slices between trials of dropped candidates, and the length of a trial."""
 SMALLEST_MAX_RANK, LARGEST_MAX_RANK = 16, 64

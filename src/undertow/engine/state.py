@@ -84,8 +84,8 @@ def init(config: Config, shape: tuple[int, ...], entries: int | None = None) -> 
     Args:
         config: Settings of the model, from `undertow.make_config`.
         shape: (I_1, …, I_N), the shape of a slice.
-        entries: If given, only observed entries are kept, so many of a slice to begin with: then `step` takes sparse
-            slices.
+        entries: If given, only observed entries are kept, with capacity for this many of a slice to begin with: then
+            `step` takes sparse slices.
 
     Returns:
         The state.

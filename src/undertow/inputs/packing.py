@@ -20,7 +20,7 @@ _SMALLEST_CAPACITY = 64
 
 
 def entry_capacity(count: int) -> int:
-    """Capacity for so many entries: a power of two, or one and a half. Few sizes, so that few programs are compiled."""
+    """The capacity for a number of entries: a power of two, or 3/4 of one. Few sizes, so that few programs compile."""
     capacity = _SMALLEST_CAPACITY
     while capacity < count:
         capacity *= 2

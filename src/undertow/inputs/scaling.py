@@ -20,8 +20,8 @@ from undertow.model.defaults import LARGEST_VALUE
 SMALLEST_UNIT = 1e-30
 """Down to this unit single precision holds it with all digits."""
 SAFE_UNITS = {4: (SMALLEST_UNIT, 1e19), 8: (0.0, 1e200)}
-"""Between these units nothing on the linear scale can leave a floating-point type of so many bytes, roots of variances
-included."""
+"""By bytes of a floating-point type: between these units nothing on the linear scale leaves its range, roots of
+variances included."""
 LOG_UNIT = 0.5
 """Where the logarithmic scale bends into a linear one, in units of the stream."""
 

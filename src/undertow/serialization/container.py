@@ -1,11 +1,11 @@
-"""A state on disk in one file: atomic, versioned, checksummed, and never unpickled.
+"""A checkpoint file: written atomically, versioned, checksummed, and never unpickled.
 
 Layout, integers little-endian::
 
     magic    8 bytes    b"UNDERTOW"
     version  4 bytes    format version
     sizes    8 + 8      lengths of header and payload
-    header   JSON       whatever the caller wants to know before it looks at the arrays
+    header   JSON       what the caller needs before it reads the arrays
     payload  npz        the arrays, uncompressed
     digest   32 bytes   SHA-256 of everything before it
 
@@ -45,7 +45,16 @@ class CheckpointError(ValueError):
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write ``header`` and ``arrays`` to ``path``, replacing what is there only once the new file is safe on disk."""
+    """Write a checkpoint, replacing what is there only once the new file is safe on disk.
+
+    Args:
+        path: The file; a symbolic link is written through.
+        header: Plain JSON, without numbers that are not finite.
+        arrays: Arrays of numbers or text, by name.
+
+    Raises:
+        CheckpointError: The file cannot be written, or the header or an array cannot be stored.
+    """
     target = Path(os.path.realpath(path))  # through a symbolic link, not over it
     if target.is_dir():
         raise CheckpointError(f"path must name a file, got the directory {target}: add a file name")
@@ -61,7 +70,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     except OSError as error:
         raise CheckpointError(
             f"checkpoint {target} could not be written ({error.strerror or error}): "
-            "check that the directory exists, may be written and has room"
+            "check that the directory exists, may be written and has free space"
         ) from error
     finally:
         with contextlib.suppress(OSError):  # gone already when all went well
@@ -69,7 +78,17 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what :func:`write` wrote; any doubt about the file is a :class:`CheckpointError`."""
+    """Read a checkpoint.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The header and the arrays that `write` was given.
+
+    Raises:
+        CheckpointError: The file is missing, damaged, of a newer format or not a checkpoint.
+    """
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:
