@@ -1,6 +1,6 @@
 """The naive dense version: every quantity of the model by loops over entries, straight from its definition.
 
-Slow on purpose, with no trick row_weightsd with the real code. Window axes: 0 is time, n + 1 is mode n.
+Slow on purpose, with no trick shared with the real code. Window axes: 0 is time, n + 1 is mode n.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import itertools
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.special import betaln, digamma, gammaln
 
 from undertow.config import make_config
@@ -17,6 +18,11 @@ from undertow.model.types import Contaminated, Core, Factors, GaussianGamma, Win
 
 PALETTE = [((5,), 2, 4), ((4, 3), 3, 3), ((3, 4, 2), 2, 2), ((2, 3, 2, 2), 2, 3), ((6,), 1, 1)]
 """(shape, components, window): few, because each compiles anew."""
+CASES = pytest.mark.parametrize(
+    ("shape", "size", "length"),
+    [*PALETTE[:3], *(pytest.param(*case, marks=pytest.mark.full) for case in PALETTE[3:])],
+)
+"""One, two and three modes; four, and the smallest of all, in the full tier."""
 
 
 def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, dead=True, **changes):

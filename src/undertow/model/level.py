@@ -156,15 +156,15 @@ def finish(level: Level, mask: Array, robustness: Array, target: Array, noise: A
     bounded = jnp.minimum(square, LARGEST_SQUARE)
     score = -(jnp.log(own_noise * total) + bounded) / 2
     # Flagged ones count little here: a few in a row would favour a level that follows them.
-    evidence = jnp.where(judged, jnp.sqrt(jnp.minimum(robustness, 1)), 0)
-    score = BANK_FORGETTING * bank.score + evidence * score
+    weight = jnp.where(judged, jnp.sqrt(jnp.minimum(robustness, 1)), 0)
+    score = BANK_FORGETTING * bank.score + weight * score
     damping = jnp.where(square > bounded, jnp.sqrt(bounded / jnp.maximum(square, LARGEST_SQUARE)), 1)
     gain = jnp.where(mask, predicted / total * jnp.where(known, damping, 1), 0)
     bank = FilterBank(
         mean=bank.mean + gain * error,
         variance=jnp.minimum(predicted * (1 - gain), UNKNOWN),
-        noise_sum=BANK_FORGETTING * bank.noise_sum + evidence * bounded * own_noise,
-        noise_count=BANK_FORGETTING * bank.noise_count + evidence[0],
+        noise_sum=BANK_FORGETTING * bank.noise_sum + weight * bounded * own_noise,
+        noise_count=BANK_FORGETTING * bank.noise_count + weight[0],
         score=score,
     )
     chosen = jax.nn.softmax(score - jnp.log(ratios), axis=0)

@@ -28,7 +28,6 @@ from undertow.model.types import Window
 
 evict = jax.jit(evict_eagerly)
 double = pytest.mark.usefixtures("double")
-CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
 
 
 def start(shape, size, length, seed, **changes):
@@ -71,7 +70,7 @@ def with_level(core, seed=0):
 
 
 @double
-@CASES
+@dense.CASES
 def test_an_evicted_slice_is_summed_as_the_definition_says(shape, size, length):
     settings, core = start(shape, size, length, seed=1, level=True)
     core = with_level(core)
@@ -292,7 +291,7 @@ def test_rows_that_stay_keep_their_statistics_and_rows_that_move_lose_them():
 
 
 @double
-@CASES
+@dense.CASES
 def test_pruning_counts_the_statistics_and_leaves_a_free_slot(shape, size, length):
     settings, core = with_evicted(shape, size, length, seed=6, dead=False)
     retention = tuple(jnp.asarray(np.random.default_rng(2).uniform(0.3, 1, rows)) for rows in shape)

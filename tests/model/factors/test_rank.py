@@ -12,10 +12,9 @@ from undertow.model.factors import predict, rank
 from undertow.model.noise import contaminated
 
 pytestmark = pytest.mark.usefixtures("double")
-CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
 
 
-@CASES
+@dense.CASES
 def test_precisions(shape, size, length):
     settings, core = dense.random_core(shape, size, length, "default", seed=9)
     weights = np.random.default_rng(1).uniform(0.2, 1, length)
@@ -32,7 +31,7 @@ def test_precisions(shape, size, length):
         np.testing.assert_allclose(new.precision_shape[r], c0 + 0.5 * (sum(shape) + weights.sum()), rtol=1e-10)
 
 
-@CASES
+@dense.CASES
 def test_pruning_gains_what_it_says(shape, size, length):
     settings, core = dense.random_core(shape, size, length, "default", seed=10)
     shrunk = replace(core.factors, means=tuple(mean.at[:, 0].multiply(1e-9) for mean in core.factors.means))

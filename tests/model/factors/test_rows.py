@@ -12,25 +12,23 @@ from undertow.model.linalg.symmetric import multiplicity, outer, pack, unpack
 pytestmark = pytest.mark.usefixtures("double")
 
 
-@pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
+@dense.CASES
 def test_each_axis_is_updated_as_the_definition_says(shape, size, length):
     _, core = dense.random_core(shape, size, length, "default", seed=1, filled=max(length - 1, 1))
     rng = np.random.default_rng(0)
     weights = np.asarray(core.window.mask) * rng.uniform(0.5, 2, core.window.mask.shape)
     targets = np.asarray(core.window.values)
-    weights_of_time = np.where(
+    time_weights = np.where(
         np.asarray(core.window.mask).reshape(length, -1).any(axis=1), rng.uniform(0.3, 1, length), 0
     )
     for axis in range(len(shape) + 1):
-        expected = dense.updated_rows(
-            core.factors, weights, targets, weights_of_time if axis == 0 else np.ones(99), axis
-        )
+        expected = dense.updated_rows(core.factors, weights, targets, time_weights if axis == 0 else np.ones(99), axis)
         for over in set(range(len(shape) + 1)) - {axis}:
             updated, failed = update_axes(
                 core.factors,
                 jnp.asarray(weights),
                 jnp.asarray(weights * targets),
-                jnp.asarray(weights_of_time),
+                jnp.asarray(time_weights),
                 [axis],
                 over,
             )
@@ -39,23 +37,23 @@ def test_each_axis_is_updated_as_the_definition_says(shape, size, length):
             assert failed == 0
 
 
-@pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
+@dense.CASES
 def test_a_sweep_updates_the_biggest_mode_then_the_others_then_time(shape, size, length):
     _, core = dense.random_core(shape, size, length, "default", seed=2)
     weights, targets = core.window.mask * 1.5, core.window.values
-    weights_of_time = jnp.ones(length)
-    swept, _ = sweep(core.factors, weights, targets, weights_of_time)
+    time_weights = jnp.ones(length)
+    swept, _ = sweep(core.factors, weights, targets, time_weights)
     biggest, _ = plan(weights.shape)
     order = [biggest, *(axis for axis in range(1, len(shape) + 1) if axis != biggest), 0]
     expected = core.factors
     for axis in order:
         over = next(other for other in range(len(shape) + 1) if other != axis)
-        expected, _ = update_axes(expected, weights, weights * targets, weights_of_time, [axis], over)
+        expected, _ = update_axes(expected, weights, weights * targets, time_weights, [axis], over)
     for one, other in zip(dense.means_of(swept), dense.means_of(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
+@dense.CASES
 def test_mean_and_variance_of_the_low_rank(shape, size, length):
     _, core = dense.random_core(shape, size, length, "default", seed=3)
     np.testing.assert_allclose(predict.low_rank(core.factors), dense.low_rank(core.factors), rtol=1e-10, atol=1e-12)

@@ -10,7 +10,6 @@ import pytest
 from undertow.model.noise import contaminated
 
 pytestmark = pytest.mark.usefixtures("double")
-CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
 
 
 def setting(shape, size, length, seed=5):
@@ -21,7 +20,7 @@ def setting(shape, size, length, seed=5):
     return settings, core, square, weights, {name: np.asarray(value) for name, value in vars(core.outliers).items()}
 
 
-@CASES
+@dense.CASES
 def test_weights_are_the_robust_part_of_the_precision(shape, size, length):
     _, core, _, omega, s = setting(shape, size, length)
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
@@ -35,7 +34,7 @@ def test_weights_are_the_robust_part_of_the_precision(shape, size, length):
     np.testing.assert_array_equal(targets, core.window.values)
 
 
-@CASES
+@dense.CASES
 def test_the_usual_noise_does_not_depend_on_how_noise_is_shared_between_slices_and_entries(shape, size, length):
     _, core, _, omega, _ = setting(shape, size, length)
     own, found = core.outliers, float(contaminated.usual_noise(core.outliers, omega))

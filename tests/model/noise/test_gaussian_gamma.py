@@ -8,7 +8,6 @@ from undertow.model import elbo
 from undertow.model.noise import gaussian_gamma
 
 pytestmark = pytest.mark.usefixtures("double")
-CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
 
 
 def setting(shape, size, length, **changes):
@@ -26,7 +25,7 @@ def setting(shape, size, length, **changes):
     )
 
 
-@CASES
+@dense.CASES
 def test_weights_and_targets(shape, size, length):
     _, core, _, _, omega, s = setting(shape, size, length)
     weights, targets = gaussian_gamma.weights_and_targets(core.outliers, core.window, omega)
@@ -37,7 +36,7 @@ def test_weights_and_targets(shape, size, length):
     np.testing.assert_array_equal(gaussian_gamma.row_share(omega), omega > 0)
 
 
-@CASES
+@dense.CASES
 def test_sparse_term_and_its_precisions(shape, size, length):
     _, core, residual, _, _, s = setting(shape, size, length)
     newest = int(core.window.newest)
@@ -55,7 +54,7 @@ def test_sparse_term_and_its_precisions(shape, size, length):
     np.testing.assert_allclose(newer.gamma_shape, 0.500001, rtol=1e-12)
 
 
-@CASES
+@dense.CASES
 @pytest.mark.parametrize("tau", ["window", "slice"])
 def test_noise(shape, size, length, tau):
     settings, core, residual, variance, omega, s = setting(shape, size, length, tau=tau)
@@ -73,7 +72,7 @@ def test_noise(shape, size, length, tau):
     np.testing.assert_allclose(new.noise_rate, 1e-6 + total / 2, rtol=1e-10)
 
 
-@CASES
+@dense.CASES
 def test_elbo(shape, size, length):
     settings, core, residual, variance, omega, _ = setting(shape, size, length)
     got = elbo.gaussian_gamma(settings, core.outliers, core.window, omega, residual, variance)

@@ -9,7 +9,6 @@ from undertow.model import elbo, types
 from undertow.model.noise import updates
 
 pytestmark = pytest.mark.usefixtures("double")
-CASES = pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE)
 
 
 def setting(shape, size, length, seed=5):
@@ -20,7 +19,7 @@ def setting(shape, size, length, seed=5):
     return settings, core, square, weights, {name: np.asarray(value) for name, value in vars(core.outliers).items()}
 
 
-@CASES
+@dense.CASES
 def test_probabilities_rate_ratio_and_scales(shape, size, length):
     settings, core, square, omega, s = setting(shape, size, length)
     mask = np.asarray(core.window.mask)
@@ -50,7 +49,7 @@ def test_probabilities_rate_ratio_and_scales(shape, size, length):
         np.testing.assert_allclose(new.slice_scale[t], min(ratio, s["ratio"]), rtol=1e-10)
 
 
-@CASES
+@dense.CASES
 def test_noise_of_entries(shape, size, length):
     settings, core, square, omega, s = setting(shape, size, length)
     counts, sums = np.zeros(shape), np.zeros(shape)
@@ -65,7 +64,7 @@ def test_noise_of_entries(shape, size, length):
     np.testing.assert_allclose(new.noise_rate, new.pool_rate + sums / 2, rtol=1e-10)
 
 
-@CASES
+@dense.CASES
 def test_elbo(shape, size, length):
     settings, core, square, omega, _ = setting(shape, size, length)
     residual = np.sqrt(square / 2)
@@ -73,7 +72,7 @@ def test_elbo(shape, size, length):
     np.testing.assert_allclose(got, dense.contaminated_elbo(settings, core.outliers, core.window, square), rtol=1e-10)
 
 
-@CASES
+@dense.CASES
 def test_large_windows_are_added_up_slice_by_slice(shape, size, length, monkeypatch):
     _, core, square, omega, _ = setting(shape, size, length)
     expected = updates.noise_statistics(core.outliers, core.window, omega, square)

@@ -1,1 +1,1 @@
-"""The low-rank part: rows, precisions, predictions, memory past the window."""
+"""The low-rank part: rows, precisions, predictions, discounted statistics."""
