@@ -43,6 +43,14 @@ def test_stopped_and_resumed_is_the_same(tmp_path, alerts, stops):
     assert not differing_files(tmp_path / "pieces", everything_in(tmp_path / "whole"))
 
 
+def test_a_limit_below_what_is_there_does_nothing(tmp_path):
+    run_stub(tmp_path / "s", limit=12)
+    before = everything_in(tmp_path / "s")
+    summary = run_stub(tmp_path / "s", limit=5, resume=True)
+    assert (summary.slices, summary.new_slices, summary.rank) == (12, 0, None)
+    assert everything_in(tmp_path / "s") == before
+
+
 def test_a_stream_that_has_grown_since_is_resumed(tmp_path, whole):
     run_stub(tmp_path / "s", StubStream(18, times=minute))
     run_stub(tmp_path / "s", resume=True)

@@ -150,7 +150,8 @@ class Runner:
         return Sinks(self._folder, layout, self._options.alerts, self._options.threshold)
 
     def _update_all(self, reader: ReadAhead, writer: WriteBehind) -> None:
-        while not self._interrupt.requested and self._slices != self._options.limit:
+        limit = math.inf if self._options.limit is None else self._options.limit
+        while not self._interrupt.requested and self._slices < limit:
             try:
                 item = reader.next()
             except NothingYet:
