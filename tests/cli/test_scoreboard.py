@@ -18,6 +18,7 @@ def call(*arguments):
     return done.value.code
 
 
+@pytest.mark.slow
 def test_scoreboard_shows_tables_and_writes_a_page(tmp_path, capsys):
     options = (
         "--quick",

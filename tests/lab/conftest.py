@@ -12,7 +12,7 @@ from undertow.lab.synthetic.streams import drifting
 
 def tiny_data(condition: Condition, seed: int, size: Size, folder: object) -> Data:
     stream = drifting(
-        (5, 4),
+        (6, 5),
         2,
         slices=size.slices,
         observed=condition.observed,

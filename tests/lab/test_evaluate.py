@@ -98,7 +98,7 @@ def test_undertow_answers_in_the_same_form(case, tmp_path):
     assert found["status"] == "ok"
     assert 0 <= found["scores"]["coverage"] <= 1
     assert len(found["curves"]["rank"]) == 8
-    assert unpack(found["frames"]["7"]).shape == (5, 4)
+    assert unpack(found["frames"]["7"]).shape == (6, 5)
     assert found["chosen"]["max_rank"] == 3
 
 

@@ -14,7 +14,7 @@ def test_relative_error_by_hand():
     assert metrics.relative_error([2e-200], [1e-200]) == pytest.approx(1)
 
 
-def test_nothing_to_judge_is_nan_and_zero_truth_is_infinite():
+def test_nothing_to_compare_is_nan_and_zero_truth_is_infinite():
     assert math.isnan(metrics.relative_error([1.0], [1.0], where=[False]))
     assert math.isnan(metrics.rmse([1.0], [1.0], where=[False]))
     assert math.isnan(metrics.mape([1.0], [0.0]))
@@ -26,7 +26,7 @@ def test_nothing_to_judge_is_nan_and_zero_truth_is_infinite():
     assert metrics.relative_error([0.0], [0.0]) == 0
 
 
-def test_rae_is_the_running_mean_and_skips_unjudged_slices():
+def test_rae_is_the_running_mean_and_skips_slices_with_nothing_to_compare():
     truth = np.ones((3, 2))
     estimate = np.array([[2.0, 2.0], [1.0, 1.0], [4.0, 4.0]])
     np.testing.assert_allclose(metrics.rae(estimate, truth), [1, 0.5, 4 / 3])

@@ -71,8 +71,8 @@ def test_foreground_is_what_differs_from_the_background(recorded):
     assert scored(data, track_of(recorded, score=score))["foreground_f"] == 1
     assert scored(data, track_of(recorded, score=score, probability=score))["foreground_f"] == 0
     assert scored(data, track_of(recorded))["foreground_f"] is None
-    nobody = dataclasses.replace(data, foreground=np.zeros_like(people))
-    assert scored(nobody, track_of(recorded, score=score))["foreground_f"] is None
+    empty = dataclasses.replace(data, foreground=np.zeros_like(people))
+    assert scored(empty, track_of(recorded, score=score))["foreground_f"] is None
 
 
 def test_pictures_and_numbers_that_json_can_hold(recorded):

@@ -32,7 +32,7 @@ def evaluate(
         method: which.
         settings: of the method.
         store: of finished results.
-        reporter: told about progress.
+        reporter: shows progress.
         frames: slices whose low rank is kept as well.
 
     Returns:

@@ -1,7 +1,7 @@
 """How good an answer is: errors of the low rank, detection of outliers, calibration, picture quality.
 
 All functions take arrays of one shape and return a float. ``where`` (bool) restricts them to some entries, for example
-the hidden ones. Where nothing is left to judge the answer is NaN, never a flattering 0.
+the hidden ones. Where nothing is left to compare the answer is NaN, never a flattering 0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def relative_error(estimate: ArrayLike, truth: ArrayLike, where: ArrayLike | Non
 def rae(estimates: ArrayLike, truths: ArrayLike, where: ArrayLike | None = None) -> Floats:
     """Running average of the relative error, (1/t) Σ_{s≤t} ‖X̂_s − X_s‖ / ‖X_s‖, one number per slice.
 
-    The first axis is time. Slices with nothing to judge are left out of the average.
+    The first axis is time. Slices with nothing to compare are left out of the average.
     """
     x, y = np.asarray(estimates, dtype=np.float64), np.asarray(truths, dtype=np.float64)
     _same_shape(estimates=x, truths=y)
@@ -38,9 +38,9 @@ def rae(estimates: ArrayLike, truths: ArrayLike, where: ArrayLike | None = None)
         raise ValueError(f"estimates must have time as the first of two axes or more, got {x.shape}: stack slices")
     selected = [None] * len(x) if where is None else np.broadcast_to(np.asarray(where, dtype=np.bool_), x.shape)
     errors = np.array([relative_error(a, b, w) for a, b, w in zip(x, y, selected, strict=True)])
-    judged = ~np.isnan(errors)
-    counts = np.cumsum(judged)
-    sums = np.cumsum(np.where(judged, errors, 0.0))
+    compared = ~np.isnan(errors)
+    counts = np.cumsum(compared)
+    sums = np.cumsum(np.where(compared, errors, 0.0))
     return np.where(counts > 0, sums / np.maximum(counts, 1), math.nan)
 
 
@@ -91,7 +91,7 @@ def roc_auc(scores: ArrayLike, actual: ArrayLike, where: ArrayLike | None = None
 def coverage(
     truth: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 1.96, where: ArrayLike | None = None
 ) -> float:
-    """Share of entries with |truth − mean| ≤ level · std; 0.95 is right for the default level and normal errors."""
+    """Fraction of entries with |truth − mean| ≤ level · std; 0.95 is right for the default level and normal errors."""
     y, centre, width = _floats(where, truth=truth, mean=mean, std=std)
     return float(np.mean(np.abs(y - centre) <= level * width)) if y.size else math.nan
 

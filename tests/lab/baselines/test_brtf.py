@@ -11,6 +11,8 @@ from undertow.lab.baselines import brtf
 from undertow.lab.baselines.brtf_updates import Posterior, gamma_shape, iterate
 from undertow.lab.synthetic.streams import drifting
 
+pytestmark = pytest.mark.slow
+
 
 def plain_iterations(
     values: np.ndarray, mask: np.ndarray, factors: list[np.ndarray], outliers: np.ndarray, count: int

@@ -47,7 +47,12 @@ _SKELETON = _readme_skeleton()
 EVERY = {**METHODS, _SKELETON.name: _SKELETON}
 
 
-@pytest.fixture(params=list(EVERY))
+# Those that iterate over windows take seconds; the others are quick enough for every save.
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if one.robust or one.batch else ()) for name, one in EVERY.items()
+    ]
+)
 def baseline(request: pytest.FixtureRequest) -> Baseline:
     chosen = EVERY[request.param]
     if chosen.requires and importlib.util.find_spec(chosen.requires) is None:
@@ -118,6 +123,7 @@ def assert_same(one: list[BaselineResult], other: list[BaselineResult]) -> None:
             np.testing.assert_array_equal(left, right)
 
 
+@pytest.mark.slow
 def test_results_have_the_shape_of_the_slice_at_every_order(baseline: Baseline) -> None:
     for shape in SHAPES:
         values, mask = stream(baseline, shape)
@@ -282,6 +288,7 @@ def test_state_is_a_pytree_of_arrays_that_does_not_grow(baseline: Baseline) -> N
     assert_same([found], [expected])
 
 
+@pytest.mark.slow
 def test_learns_a_clean_stream(baseline: Baseline) -> None:
     values = seasonal((6, 5), 30, np.random.default_rng(3))
     _, results = run(baseline, values, None, **({"pace": 0.5} if baseline.name == _SKELETON.name else {}))
@@ -290,7 +297,7 @@ def test_learns_a_clean_stream(baseline: Baseline) -> None:
         for result, truth in zip(results[-6:], values[-6:], strict=True)
     ]
     # Means lag behind a season, GRASTA turns slowly, a short window is little for BRTF, and a gradient
-    # step can settle beside the answer; but nobody may be near "nothing learned", which is 1.
+    # step can converge beside the answer; but none may be near "nothing learned", which is 1.
     slow = {"moving_mean", "running_median", _SKELETON.name, "online_sgd", "grasta", "grasta_trained", "brtf"}
     assert np.mean(errors) < (0.7 if baseline.name in slow else 0.1)
 

@@ -29,6 +29,7 @@ def test_drifting_stream(name: str, observed: float, original: float) -> None:
     assert median_error(np.stack(found), stream) == pytest.approx(original, rel=0.25)
 
 
+@pytest.mark.slow
 def test_batch_on_the_published_generator() -> None:
     stream = authors((40, 40), 5, observed=0.15, seed=0)
     fitted = brtf.fit(brtf.Config(rank=5), stream.values, stream.mask)

@@ -9,6 +9,8 @@ from scipy.optimize import linprog
 
 from undertow.lab.baselines import grasta
 
+pytestmark = pytest.mark.slow
+
 
 def test_sparse_regression_is_the_least_absolute_deviation() -> None:
     draw = np.random.default_rng(0)

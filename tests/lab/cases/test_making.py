@@ -31,11 +31,7 @@ def test_a_recording_hides_the_same_entries_whatever_is_corrupted(recorded):
 
 @pytest.mark.parametrize(
     ("condition", "score"),
-    [
-        (Condition(0.5), "hidden_error"),
-        (Condition(1.0, 0.1), "all_error"),
-        (Condition(1.0), "prediction_error"),
-    ],
+    [(Condition(0.5), "hidden_error"), (Condition(1.0, 0.1), "all_error"), (Condition(1.0), "prediction_error")],
 )
 def test_what_decides_a_recording(recorded, condition, score):
     assert from_recording(recorded, condition, seed=0, burn_in=1).decided_by == score

@@ -45,6 +45,7 @@ def little(tiny, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_pictures_numbers_and_one_page(little, tmp_path):
     reporter = Silent()
     made = make_figures(little, tmp_path, reporter, seeds=2)
@@ -63,6 +64,7 @@ def test_pictures_numbers_and_one_page(little, tmp_path):
     assert "Where this differs." in html
 
 
+@pytest.mark.slow
 def test_a_name_run_alone_joins_the_page(little, tmp_path):
     make_figures(little[:1], tmp_path, Silent(), quick=True)
     make_figures(little[1:2], tmp_path, Silent(), quick=True)

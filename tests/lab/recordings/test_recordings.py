@@ -62,8 +62,8 @@ def test_lobby_has_its_truth():
     recording = loaded(lobby)
     assert recording.foreground.shape == (14, 128, 160)
     assert recording.foreground_frames.max() < len(recording)
-    shares = recording.foreground.mean(axis=(1, 2))
-    assert ((shares > 0) & (shares < 0.5)).all()
+    fractions = recording.foreground.mean(axis=(1, 2))
+    assert ((fractions > 0) & (fractions < 0.5)).all()
 
 
 def test_what_was_never_measured_is_not_scored():

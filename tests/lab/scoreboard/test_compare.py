@@ -1,6 +1,8 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from undertow.lab.cases import DATASETS
 from undertow.lab.methods import ALL_METHODS
 from undertow.lab.pages.scoreboard import write_page
@@ -26,6 +28,7 @@ class Counting(Silent):
         self.finished += 1
 
 
+@pytest.mark.slow
 def test_rows_columns_the_best_and_the_page(tiny, tmp_path):
     def absent(*arguments):
         raise FileNotFoundError("x.mat is expected at /there: put it there")

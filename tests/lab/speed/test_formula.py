@@ -73,12 +73,14 @@ def test_formulas_grow_as_they_say():
     assert 1.9 < slope([500, 1000], [step_bytes((side, side), 20, 3) for side in (500, 1000)]) < 2.1
 
 
+@pytest.mark.slow
 def test_a_step_knows_its_memory():
     workload = tiny(WORKLOADS["small"])
     subject = workload.make(workload, workload.source(workload, 3, None))
     assert subject.memory() > 4 * workload.window * np.prod(workload.shape)
 
 
+@pytest.mark.slow
 def test_pinned_steps_take_that_many_sweeps_and_leave_the_model_alone():
     workload = tiny(WORKLOADS["small"])
     subject = workload.make(workload, workload.source(workload, 4, None))

@@ -22,8 +22,11 @@ def test_names_are_unique_and_baselines_are_known():
         assert workload.kind in ("synthetic full", "synthetic masked", "recorded")
 
 
+OTHERS = [pytest.param(name, marks=pytest.mark.full) for name in WORKLOADS if name not in ("auto", "small")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, workload in WORKLOADS.items() if name != "auto"])
+@pytest.mark.parametrize("name", ["small", *OTHERS])
 def test_every_workload_feeds(name):
     workload = tiny(WORKLOADS[name])
     if workload.recorded:

@@ -19,7 +19,7 @@ all precisions 1. Cost of an iteration O(Π I · T · R²).
 It is a batch method: `fit` takes the stacked stream. For the streaming contract `step` refits the last `window` slices
 from scratch and reports the newest. Not equivariant to the unit of the data: the start of ē, α and β is 1.
 
-Deviations. The published code judges convergence by the change of the bound relative to the bound of the second
+Deviations. The published code decides on convergence by the change of the bound relative to the bound of the second
 iteration, and that bound contains log(1e-200) for every missing entry and log Γ cut at log(1e300): both inflate it and
 stop the iteration early. `stopping="published"` (default) inflates the reference in the same way, `"repaired"` uses the
 bound itself. The random ē of the start is set to zero on missing entries, where in the published code it leaks into the
@@ -133,15 +133,15 @@ def _fit(config: Config, values: Array, observed: Mask, present: Array) -> Fit:
         posterior = jax.tree.map(np.array, iterate(start, tensor, mask, present, settings))
     low_rank = np.array(np.moveaxis(posterior.low_rank, -1, 0))
     sparse = np.array(np.moveaxis(posterior.outliers, -1, 0))
-    living = posterior.living > 0
-    status = "ok" if living.any() else "rank 0"
+    active = posterior.active > 0
+    status = "ok" if active.any() else "rank 0"
     if not finite(low_rank, sparse):
         low_rank, sparse, status = np.zeros(values.shape), np.zeros(values.shape), "diverged"
     return Fit(
         low_rank=low_rank,
         outliers=sparse,
-        factors=tuple(factor[:, living] for factor in posterior.factors),
-        rank=int(living.sum()),
+        factors=tuple(factor[:, active] for factor in posterior.factors),
+        rank=int(active.sum()),
         noise=float(posterior.noise),
         iterations=int(posterior.iteration),
         status=status,

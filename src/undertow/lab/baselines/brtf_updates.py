@@ -27,7 +27,7 @@ class Posterior(NamedTuple):
 
     factors      ā⁽ⁿ⁾, (I_n, R), time last
     covariances  V, (I_n, R, R)
-    living       1 for living components, (R,)
+    active       1 for active components, (R,)
     ranking      γ, (R,)
     noise        β, ()
     outliers, outlier_variance, outlier_precision   ē, Var e, α, the shape of the tensor
@@ -39,7 +39,7 @@ class Posterior(NamedTuple):
 
     factors: tuple[Any, ...]
     covariances: tuple[Any, ...]
-    living: Any
+    active: Any
     ranking: Any
     noise: Any
     outliers: Any
@@ -84,7 +84,7 @@ def iterate(start: Posterior, values: jax.Array, mask: jax.Array, present: jax.A
     def go_on(now: Posterior) -> Any:
         change = jnp.abs((now.bound - now.last_bound) / now.reference)
         converged = (now.iteration > 5) & (change < tolerance)
-        return (now.iteration < iterations) & ~converged & (now.living.sum() > 0) & jnp.isfinite(now.noise)
+        return (now.iteration < iterations) & ~converged & (now.active.sum() > 0) & jnp.isfinite(now.noise)
 
     def once(now: Posterior) -> Posterior:
         return _update(now, values, mask, present, missing, published)
@@ -101,8 +101,8 @@ def _update(
     low_rank = cp.compose(factors, jnp.ones_like(now.ranking))
 
     power = jnp.stack([(factor**2).sum(0) for factor in factors]).sum(0)
-    spread = jnp.stack([jnp.einsum("irr->r", covariance) for covariance in covariances]).sum(0)
-    ranking_shape, ranking_rate = _PRIOR + 0.5 * sizes.sum(), _PRIOR + 0.5 * (power + spread)
+    variance = jnp.stack([jnp.einsum("irr->r", covariance) for covariance in covariances]).sum(0)
+    ranking_shape, ranking_rate = _PRIOR + 0.5 * sizes.sum(), _PRIOR + 0.5 * (power + variance)
     ranking = ranking_shape / ranking_rate
 
     second = (grams * _second_moments(factors[-1], covariances[-1])).sum()  # Σ_Ω ⟨x²⟩
@@ -122,18 +122,18 @@ def _update(
     psi, log_gamma = digamma(shapes), gammaln(shapes)
     log_ranking, log_noise = psi[0] - jnp.log(ranking_rate), psi[1] - jnp.log(noise_rate)
     log_precision = psi[2] - jnp.log(outlier_rate)
-    living = now.living
+    active = now.active
     bound = (
         # likelihood
         0.5 * observed * (log_noise - jnp.log(2 * jnp.pi))
         - 0.5 * noise * fit
         # factors and their entropy; the 2π cancel
-        + (living * (0.5 * sizes.sum() * log_ranking - 0.5 * ranking * (power + spread))).sum()
-        + 0.5 * living.sum() * sizes.sum()
+        + (active * (0.5 * sizes.sum() * log_ranking - 0.5 * ranking * (power + variance))).sum()
+        + 0.5 * active.sum() * sizes.sum()
         + 0.5 * log_dets
         # γ, β and their entropies
-        + (living * (_expected_log_prior(_PRIOR, _PRIOR, log_gamma[3], ranking, log_ranking))).sum()
-        + (living * _entropy(ranking_shape, ranking_rate, psi[0], log_gamma[0])).sum()
+        + (active * (_expected_log_prior(_PRIOR, _PRIOR, log_gamma[3], ranking, log_ranking))).sum()
+        + (active * _entropy(ranking_shape, ranking_rate, psi[0], log_gamma[0])).sum()
         + _expected_log_prior(_PRIOR, _PRIOR, log_gamma[3], noise, log_noise)
         + _entropy(noise_shape, noise_rate, psi[1], log_gamma[1])
         # outliers, their precisions, and the entropies of both
@@ -146,7 +146,7 @@ def _update(
     inflated = bound + published * (
         0.5 * missing * _LOG_TINY
         + jnp.minimum(_LOG_HUGE - log_gamma[1], 0.0)
-        + living.sum() * jnp.minimum(_LOG_HUGE - log_gamma[0], 0.0)
+        + active.sum() * jnp.minimum(_LOG_HUGE - log_gamma[0], 0.0)
     )
 
     mean = (mask * precision).sum() / observed
@@ -155,19 +155,19 @@ def _update(
 
     norm = jnp.sqrt(power.sum())
     rounding = sizes.sum() * (jnp.nextafter(norm, jnp.inf) - norm)
-    survivors = jnp.where(iteration >= 2, living * (power > rounding), living)
-    both = survivors[:, None] * survivors[None, :]
+    remaining = jnp.where(iteration >= 2, active * (power > rounding), active)
+    both = remaining[:, None] * remaining[None, :]
     return Posterior(
-        tuple(factor * survivors for factor in factors),
+        tuple(factor * remaining for factor in factors),
         tuple(covariance * both for covariance in covariances),
-        survivors,
+        remaining,
         ranking,
         noise,
         outliers,
         outlier_variance,
         precision,
         hyper,
-        low_rank * (survivors.sum() > 0),
+        low_rank * (remaining.sum() > 0),
         bound,
         now.bound,
         jnp.where(iteration <= 2, inflated, now.reference),
@@ -178,12 +178,12 @@ def _update(
 def _factor_updates(
     now: Posterior, values: jax.Array, mask: jax.Array, present: jax.Array
 ) -> tuple[list[jax.Array], list[jax.Array], jax.Array, jax.Array]:
-    """Means and covariances of all rows, Σ log det V over the living part, and Σ_Ω ⟨b bᵀ⟩ of the last mode."""
+    """Means and covariances of all rows, Σ log det V over the active part, and Σ_Ω ⟨b bᵀ⟩ of the last mode."""
     factors, covariances = list(now.factors), list(now.covariances)
     moments = [_second_moments(factor, covariance) for factor, covariance in zip(factors, covariances, strict=True)]
-    rank, residual = now.living.shape[0], mask * (values - now.outliers)
-    both = now.living[:, None] * now.living[None, :]
-    diagonal = jnp.diag(jnp.where(now.living > 0, now.ranking, 1.0))
+    rank, residual = now.active.shape[0], mask * (values - now.outliers)
+    both = now.active[:, None] * now.active[None, :]
+    diagonal = jnp.diag(jnp.where(now.active > 0, now.ranking, 1.0))
     log_dets, grams = jnp.zeros(()), moments[-1]
     for mode in range(values.ndim):
         rows = present if mode == values.ndim - 1 else jnp.ones(values.shape[mode])

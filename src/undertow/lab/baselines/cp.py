@@ -24,7 +24,7 @@ def contract(tensor: jax.Array, matrices: Sequence[jax.Array], mode: int) -> jax
     """Σ over every mode but `mode` of tensor · Π_{k≠mode} matrices[k][i_k, p], shape (I_mode, P).
 
     With the factors it is the matricised tensor times Khatri-Rao product, with their squares all weighted Gram
-    matrices of the rows of `mode` at once. Cost O(Π I · P).
+    matrices of the rows of `mode` together. Cost O(Π I · P).
     """
     letters = LETTERS[: tensor.ndim]
     others = [k for k in range(tensor.ndim) if k != mode]

@@ -115,9 +115,9 @@ def init(config: Config, shape: tuple[int, ...]) -> State:
         raise ValueError(f"rank must be at most the {entries} entries of a slice, got {config.rank}")
     basis = np.linalg.qr(np.random.default_rng(config.seed).standard_normal((entries, config.rank)))[0]
     zero = np.zeros(())
-    room = np.zeros((config.training_slices, entries))
+    blank = np.zeros((config.training_slices, entries))
     start = (np.zeros(config.rank), np.zeros(entries), zero + config.min_mu, zero, zero, zero)
-    return State(config, sizes, basis, *start, gathered=room, observed=room)
+    return State(config, sizes, basis, *start, gathered=blank, observed=blank)
 
 
 def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineResult]:

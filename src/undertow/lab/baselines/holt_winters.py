@@ -1,4 +1,4 @@
-"""Additive Holt-Winters smoothing of several series at once, fitted by least squares: the sense of time of SOFIA.
+"""Additive Holt-Winters smoothing of several series together, fitted by least squares: SOFIA's model of time.
 
     forecast  ŷ = l + b + s(one period ago)
     l ← α (y − s(one period ago)) + (1−α)(l + b)
@@ -38,18 +38,19 @@ def fit(rows: Array, period: int) -> tuple[Array, Array, Array, Array]:
     """Level (R,), trend (R,), season (m, R) after the last of the rows (T, R), and the smoothing factors (3, R).
 
     Minimises the squared one-step errors over the smoothing factors and the initial level, trend and season. The bounds
-    are built into the parameters (α = σ(u), β = α σ(v), γ = (1−α) σ(w)), and every series is scaled to unit spread.
+    are built into the parameters (α = σ(u), β = α σ(v), γ = (1−α) σ(w)), and every series is scaled to unit standard
+    deviation.
     """
-    spread = rows.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
-    scaled = rows / spread
+    deviation = rows.std(axis=0)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    scaled = rows / deviation
     level = scaled[::period].mean(axis=0)
     trend = (scaled[period : 2 * period] - scaled[:period]).mean(axis=0) / period
     season = scaled[:period] - level
     alpha = 0.5 / period
-    shares = np.array([alpha, 0.1, 0.05])
-    shares = np.repeat(np.log(shares / (1 - shares))[:, None], rows.shape[1], axis=1)
-    start = np.concatenate([shares, level[None], trend[None], season])
+    fractions = np.array([alpha, 0.1, 0.05])
+    fractions = np.repeat(np.log(fractions / (1 - fractions))[:, None], rows.shape[1], axis=1)
+    start = np.concatenate([fractions, level[None], trend[None], season])
     with jax.enable_x64(True):
 
         def objective(flat: Array) -> tuple[float, Array]:
@@ -58,13 +59,13 @@ def fit(rows: Array, period: int) -> tuple[Array, Array, Array, Array]:
 
         solution = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 1000})
         smoothing, (level, trend, season), _ = jax.tree.map(np.array, _run(solution.x.reshape(start.shape), scaled))
-    return level * spread, trend * spread, season * spread, smoothing
+    return level * deviation, trend * deviation, season * deviation, smoothing
 
 
 @jax.jit
 def _run(parameters: jax.Array, rows: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
-    alpha, share, rest = jax.nn.sigmoid(parameters[:3])
-    smoothing = jnp.stack([alpha, alpha * share, (1 - alpha) * rest])
+    alpha, second, third = jax.nn.sigmoid(parameters[:3])
+    smoothing = jnp.stack([alpha, alpha * second, (1 - alpha) * third])
 
     def once(state: Any, row: jax.Array) -> tuple[Any, jax.Array]:
         level, trend, season = state

@@ -8,7 +8,7 @@
 The prediction of a slice is x̂ before it, the low-rank slice x̂ after it. An entry never seen so far gets the mean of x̂
 over all entries that were seen; before the first observation of all, zero. A slice without any observation does not
 count. The outlier score is |y − prediction|.
-Equivariant to the unit of the data. No citation: everybody's first idea, and hard to beat on real streams.
+Equivariant to the unit of the data. No citation: the first idea one has, and hard to beat on real streams.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ H. Kasai, "Online low-rank tensor subspace tracking from incomplete data by CP d
 squares", ICASSP 2016 (exponential window) and "Fast online low-rank tensor subspace tracking by CP decomposition using
 recursive least squares from incomplete observations", Neurocomputing 347, 2019 (truncated window).
 
-For slice t: the temporal row c by ridge regression on the factors of t−1, then mode after mode, every row i at once,
+For slice t: the temporal row c by ridge regression on the factors of t−1, then mode after mode, all rows i together,
 
     G_i = Σ_Ω α αᵀ,  p_i = Σ_Ω α y        α = c ∘ (rows of the other modes; modes before n already new)
     R_i ← ρ R_i + G_i + μ(1−ρ) I          − ρ^L G_i of slice t−L     (truncated window only)
@@ -151,9 +151,9 @@ def _learn(
         kept = forgetting * old_information[mode] + gram
         target = forgetting * old_targets[mode] + projection
         if truncated:
-            leaving = forgetting ** old_grams[mode].shape[0]
-            kept = kept - leaving * old_grams[mode][0]
-            target = target - leaving * old_projections[mode][0]
+            evicted = forgetting ** old_grams[mode].shape[0]
+            kept = kept - evicted * old_grams[mode][0]
+            target = target - evicted * old_projections[mode][0]
             grams.append(jnp.concatenate([old_grams[mode][1:], gram[None]]))
             projections.append(jnp.concatenate([old_projections[mode][1:], projection[None]]))
         else:

@@ -13,7 +13,7 @@ The first slices are decomposed together by CP-ALS. Then for every new slice, wi
 and the low-rank slice is Σ_r c_r a⁽¹⁾_r ∘ … ∘ a⁽ᴺ⁾_r with the new factors and that c. Nothing is forgotten and nothing
 is robust: as published. Cost O(Π I · R) a slice. Full data only. Equivariant to the unit of the data.
 
-Deviation: singular normal equations are solved in the least-squares sense (as where a component died), and slices of
+Deviation: singular normal equations are solved in the least-squares sense (as where a component is zero), and slices of
 order one are taken too.
 """
 
@@ -161,13 +161,6 @@ def _learn(values: jax.Array, memory: tuple[Any, ...]) -> tuple[tuple[Any, ...],
 
 BASELINES = (
     Baseline(
-        "online_cp",
-        "Online-CP",
-        init,
-        step,
-        Config,
-        "S. Zhou et al., KDD 2016",
-        missing=False,
-        needs_unit_scale=False,
+        "online_cp", "Online-CP", init, step, Config, "S. Zhou et al., KDD 2016", missing=False, needs_unit_scale=False
     ),
 )

@@ -7,16 +7,7 @@ from collections.abc import Mapping
 from undertow.lab.baselines import brtf, grasta, naive, olstec, online_cp, online_sgd, sofia, tensorly_window
 from undertow.lab.baselines.baseline import Baseline
 
-_FILES = (
-    naive,
-    online_cp,
-    online_sgd,
-    olstec,
-    brtf,
-    grasta,
-    sofia,
-    tensorly_window,
-)
+_FILES = (naive, online_cp, online_sgd, olstec, brtf, grasta, sofia, tensorly_window)
 
 METHODS: Mapping[str, Baseline] = {baseline.name: baseline for file in _FILES for baseline in file.BASELINES}
 """Every baseline by name."""

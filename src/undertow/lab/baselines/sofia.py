@@ -112,12 +112,12 @@ class State:
 def init(config: Config, shape: tuple[int, ...]) -> State:
     """An empty memory: the method starts once its first cycles are there."""
     sizes, rank, period = check_shape(shape), config.rank, config.period
-    room = (config.cycles * period, *sizes)
+    blank = (config.cycles * period, *sizes)
     return State(
         config,
         sizes,
-        gathered=np.zeros(room),
-        observed=np.zeros(room, dtype=bool),
+        gathered=np.zeros(blank),
+        observed=np.zeros(blank, dtype=bool),
         factors=tuple(np.zeros((size, rank)) for size in sizes),
         rows=np.zeros((period, rank)),
         level=np.zeros(rank),
@@ -193,8 +193,8 @@ def _learn(values: jax.Array, mask: jax.Array, memory: tuple[Any, ...], settings
     ratio = residual / scale
     cleaned = mask * jnp.clip(ratio, -_CUT, _CUT) * scale
     inside = 1 - (1 - jnp.minimum(jnp.abs(ratio) / _CUT, 1.0) ** 2) ** 3
-    spread = scale * jnp.sqrt(scale_update * _BIWEIGHT * inside + 1 - scale_update)
-    new_scale = jnp.where(mask > 0, spread, scale)
+    grown = scale * jnp.sqrt(scale_update * _BIWEIGHT * inside + 1 - scale_update)
+    new_scale = jnp.where(mask > 0, grown, scale)
 
     largest = rate * jnp.sqrt(float(expected.shape[0]))
 

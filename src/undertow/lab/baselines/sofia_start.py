@@ -3,7 +3,7 @@
     min Σ_Ω (y − o − x)² + λ₁ Σ_t ‖c_t − c_{t−1}‖² + λ₂ Σ_t ‖c_t − c_{t−m}‖² + λ₃ ‖o‖₁
 
 Outer iterations: smooth CP of y − o, then o = soft(y − x, λ₃) with λ₃ shrinking by 0.85 down to a hundredth, until x
-settles.
+converges.
 Inner iterations: rows of the slice modes by masked least squares, columns normalised (the temporal mode carries the
 scale), then the temporal rows one after the other, each with its neighbours in time and season.
 """
@@ -62,8 +62,8 @@ def _smooth_cp(
 
     def fit(factors: Any) -> tuple[jax.Array, jax.Array]:
         low_rank = cp.compose(factors, jnp.ones(factors[0].shape[1]))
-        share = jnp.linalg.norm((mask * (values - low_rank)).ravel()) / jnp.where(norm > 0, norm, 1.0)
-        return 1 - share, low_rank
+        misfit = jnp.linalg.norm((mask * (values - low_rank)).ravel()) / jnp.where(norm > 0, norm, 1.0)
+        return 1 - misfit, low_rank
 
     def go_on(now: Any) -> Any:
         _, _, fitted, last, count = now

@@ -114,11 +114,7 @@ def _tensorly() -> ModuleType:
     return module
 
 
-_TENSORLY: dict[str, Any] = {
-    "citation": "J. Kossaifi et al., JMLR 20(26), 2019",
-    "batch": True,
-    "requires": "tensorly",
-}
+_TENSORLY: dict[str, Any] = {"citation": "J. Kossaifi et al., JMLR 20(26), 2019", "batch": True, "requires": "tensorly"}
 BASELINES = (
     Baseline(
         "tensorly_robust_pca",

@@ -142,7 +142,7 @@ class Case:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that tells this case from another, for the key of a result."""
+        """Everything that makes this case another than the others, for the key of a result."""
         return {
             "dataset": self.dataset.name,
             "condition": asdict(self.condition),

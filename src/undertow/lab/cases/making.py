@@ -26,7 +26,7 @@ def from_recording(
     """A recording, some of it hidden at random, some of it corrupted: the recording itself is the truth.
 
     An injected outlier adds or takes away the 99 % quantile of the recording's size: as large as its large values.
-    Known faults stay in what is shown, but nobody is asked to reproduce them: there the truth is unknown.
+    Known faults stay in what is shown, but are not scored: there the truth is unknown.
 
     Args:
         recorded: (T, *shape), NaN where nothing was recorded.

@@ -7,17 +7,7 @@ from collections.abc import Mapping
 from undertow.lab.cases import changing
 from undertow.lab.cases.case import Condition, Data, Dataset, Size
 from undertow.lab.cases.making import film, from_synthetic, matrices, raised, synthetic, unfolded
-from undertow.lab.recordings import (
-    abilene,
-    airport,
-    chicago,
-    hangzhou,
-    intel_lab,
-    lobby,
-    pincat,
-    radar,
-    sunnybrook,
-)
+from undertow.lab.recordings import abilene, airport, chicago, hangzhou, intel_lab, lobby, pincat, radar, sunnybrook
 from undertow.lab.recordings.files import Folder
 from undertow.lab.synthetic.streams import authors, drifting, traffic
 
@@ -50,27 +40,12 @@ _ALL = (
         in_quick=(_FULL_BAD, _SPARSE_BAD),
     ),
     Dataset(
-        "authors",
-        "authors' generator, rank 5",
-        5,
-        synthetic(authors, (40, 40), 5),
-        _SYNTHETIC,
-        in_quick=(_SPARSE_BAD,),
+        "authors", "authors' generator, rank 5", 5, synthetic(authors, (40, 40), 5), _SYNTHETIC, in_quick=(_SPARSE_BAD,)
     ),
     Dataset(
-        "drifting_rank10",
-        "drifting factors, rank 10",
-        10,
-        synthetic(drifting, (50, 50), 10),
-        (_SEVERE, _HALF_BAD),
+        "drifting_rank10", "drifting factors, rank 10", 10, synthetic(drifting, (50, 50), 10), (_SEVERE, _HALF_BAD)
     ),
-    Dataset(
-        "authors_rank10",
-        "authors' generator, rank 10",
-        10,
-        synthetic(authors, (50, 50), 10),
-        (_SEVERE,),
-    ),
+    Dataset("authors_rank10", "authors' generator, rank 10", 10, synthetic(authors, (50, 50), 10), (_SEVERE,)),
     Dataset(
         "drifting_3way",
         "drifting factors, rank 4",

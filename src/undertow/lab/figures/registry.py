@@ -59,7 +59,7 @@ _ALL = (
         "Streaming against batch BRTF",
         "The same streams; BRTF factorizes all slices stacked into one tensor, the future included.",
         "BRTF gets 100 iterations, tolerance 1e-6, the true rank and data of unit size, and the same mask as "
-        "everybody. The error is that of the low rank on hidden entries.",
+        "the others. The error is that of the low rank on hidden entries.",
         "curves",
         (
             Panel(
@@ -222,13 +222,7 @@ _ALL = (
         "curves",
         (
             Panel(
-                "50 % shown",
-                "abilene",
-                Condition(0.5),
-                _STREAMING,
-                "hidden_error",
-                size=_ABILENE,
-                quick=_ABILENE_QUICK,
+                "50 % shown", "abilene", Condition(0.5), _STREAMING, "hidden_error", size=_ABILENE, quick=_ABILENE_QUICK
             ),
         ),
         "Quick run: 25 matrices instead of 300, one seed.",

@@ -14,17 +14,7 @@ from undertow.lab.scoreboard.ranking import distance
 from undertow.lab.scores import SCORES, Score
 from undertow.lab.store import write_text
 
-_SHOWN = (
-    "hidden_error",
-    "all_error",
-    "prediction_error",
-    "outlier_f1",
-    "psnr",
-    "ssim",
-    "coverage",
-    "rank",
-    "speed",
-)
+_SHOWN = ("hidden_error", "all_error", "prediction_error", "outlier_f1", "psnr", "ssim", "coverage", "rank", "speed")
 _LEAD = (
     "Every figure of the section “Numerical Results”, run again on equal terms: Undertow with its defaults, "
     "the paper's own model, the baselines with their published settings, and the naive methods that "

@@ -114,8 +114,8 @@ def _boards(board: Board) -> str:
         for name in board["scores"]
         if any(value_of(row, column, name) is not None for row in board["rows"] for column in everyone)
     ]
-    buttons = ['<button class="on" data-figure="judged">deciding error</button>']
-    tables = [f'<div class="board on" data-figure="judged">{_key("low")}{heat_map(board, None)}</div>']
+    buttons = ['<button class="on" data-figure="deciding">deciding error</button>']
+    tables = [f'<div class="board on" data-figure="deciding">{_key("low")}{heat_map(board, None)}</div>']
     for name in shown:
         about = board["scores"][name]
         buttons.append(f'<button data-figure="{name}">{escape(about["title"])}</button>')

@@ -42,7 +42,7 @@ def data_folder(folder: Folder = None) -> Path:
     if named := os.environ.get(VARIABLE):
         return Path(named)
     here = Path.cwd()
-    root = next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
+    root = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
     return root.parent / "shared" / "data"
 
 

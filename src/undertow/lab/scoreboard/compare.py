@@ -73,7 +73,7 @@ def compare(comparison: Comparison, out: Path, reporter: Reporter, fresh: bool =
     Args:
         comparison: what is to be compared.
         out: folder for the results and the board.
-        reporter: told about progress.
+        reporter: shows progress.
         fresh: do not use results of earlier runs.
 
     Returns:

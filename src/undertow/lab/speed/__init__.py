@@ -1,1 +1,1 @@
-"""How fast: cases, rivals on the same slices, growth with size, a history of runs; see the README in this folder."""
+"""How fast: workloads, baselines on the same slices, growth with size, a history of runs."""

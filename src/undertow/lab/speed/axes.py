@@ -13,13 +13,7 @@ from undertow.lab.speed.workload import Workload
 
 _BASE = Workload("base", "one of the sizes grows", (128, 128), window=20, max_rank=8, observed=0.5)
 _SPARSE = Workload(
-    "sparse base",
-    "observed entries grow",
-    (4096, 1024),
-    window=10,
-    max_rank=8,
-    source=scattered,
-    make=SparseModel,
+    "sparse base", "observed entries grow", (4096, 1024), window=10, max_rank=8, source=scattered, make=SparseModel
 )
 _GPU_FACTOR = 4  # a GPU is not busy with less
 

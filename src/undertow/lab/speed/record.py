@@ -53,7 +53,7 @@ def record(
     Args:
         workloads: which.
         axes: of growth; none for no growth.
-        reporter: told about progress.
+        reporter: shows progress.
         effort: how long to measure.
         folder: of the data files.
 

@@ -40,13 +40,7 @@ _ALL = (
         outliers=0.05,
         baselines=ALL,
     ),
-    Workload(
-        "video",
-        "half-observed frames of a small video",
-        (144, 176),
-        observed=0.5,
-        baselines=ALL,
-    ),
+    Workload("video", "half-observed frames of a small video", (144, 176), observed=0.5, baselines=ALL),
     Workload(
         "video-full",
         "complete frames without outliers: the plain model",

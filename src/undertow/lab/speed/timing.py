@@ -97,7 +97,7 @@ def sweep_seconds(subject: Subject, first: int, slices: int, repetitions: int, l
     """Steps of many sweeps less steps of few, over the difference: what happens once in a step drops out.
 
     The median over slices, so that one in which components were added or pruned does not count. None where sweeps
-    cannot be set, or cost less than the clock can tell.
+    cannot be set, or cost less than the clock resolves.
     """
     few, many = (timed(subject.pinned(count), first, slices, repetitions, limit)[0] for count in (FEW, MANY))
     gains = [

@@ -37,13 +37,7 @@ def faults(seeds: Sequence[int], reporter: Reporter, folder: Folder = None) -> l
     for count, size in SPIKES:
         fractions, others, errors = zip(*(first_spike(count, size, seed, reporter) for seed in seeds), strict=True)
         spikes.rows.append(
-            (
-                str(count),
-                f"{size:g}",
-                f"{np.mean(fractions):.2f}",
-                f"{np.mean(others):.1f}",
-                f"{np.median(errors):.2f}",
-            )
+            (str(count), f"{size:g}", f"{np.mean(fractions):.2f}", f"{np.mean(others):.1f}", f"{np.median(errors):.2f}")
         )
     try:
         found = sensor_faults(reporter, folder)

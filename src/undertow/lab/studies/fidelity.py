@@ -51,12 +51,7 @@ ROWS = (
         _FULL,
         {"online_cp": 0.785, "online_sgd": 0.415, "olstec": 0.278, "brtf": 0.581},
     ),
-    Row(
-        "drifting 40x40 r5, 15 %",
-        "drifting",
-        _SPARSE,
-        {"online_sgd": 0.971, "olstec": 0.878, "brtf": 0.679},
-    ),
+    Row("drifting 40x40 r5, 15 %", "drifting", _SPARSE, {"online_sgd": 0.971, "olstec": 0.878, "brtf": 0.679}),
     Row(
         "drifting 50x50 r10, 10 %, 10 % outliers",
         "drifting_rank10",
@@ -69,24 +64,14 @@ ROWS = (
         _THREE_WAY,
         {"online_sgd": None, "olstec": None, "brtf": 0.726},
     ),
-    Row(
-        "  the same unfolded to 20x200",
-        "drifting_3way_unfolded",
-        _THREE_WAY,
-        {"online_sgd": 0.758, "olstec": 0.791},
-    ),
+    Row("  the same unfolded to 20x200", "drifting_3way_unfolded", _THREE_WAY, {"online_sgd": 0.758, "olstec": 0.791}),
     Row(
         "authors 40x40 r5, full",
         "authors",
         _FULL,
         {"online_cp": 0.237, "online_sgd": 0.305, "olstec": 0.461, "brtf": 0.102},
     ),
-    Row(
-        "authors 40x40 r5, 15 %",
-        "authors",
-        _SPARSE,
-        {"online_sgd": 0.503, "olstec": 0.846, "brtf": 0.110},
-    ),
+    Row("authors 40x40 r5, 15 %", "authors", _SPARSE, {"online_sgd": 0.503, "olstec": 0.846, "brtf": 0.110}),
     Row(
         "authors 50x50 r10, 10 %, 10 % outliers",
         "authors_rank10",

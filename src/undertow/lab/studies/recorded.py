@@ -81,7 +81,7 @@ def recorded(
         rows: which.
         seeds: which.
         store: of finished results.
-        reporter: told about progress.
+        reporter: shows progress.
         cost: measure what choosing settings costs; run it on an idle machine.
         folder: of the data files.
     """

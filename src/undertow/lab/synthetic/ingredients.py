@@ -42,7 +42,7 @@ class SyntheticStream:
 
     @property
     def hidden(self) -> Bools:
-        """True where a method sees nothing: the entries on which completion is judged."""
+        """True where a method sees nothing: the entries on which completion is scored."""
         return ~self.mask
 
     def __len__(self) -> int:
@@ -57,10 +57,10 @@ class Draws:
         self.factors, self.temporal, self.outliers, self.noise, self.mask = map(np.random.default_rng, children)
 
 
-def share(name: str, value: float) -> float:
-    """Check that ``value`` is a share between 0 and 1."""
+def fraction_of(name: str, value: float) -> float:
+    """Check that ``value`` is a fraction between 0 and 1."""
     if not 0 <= value <= 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value}: give a share, not a percentage")
+        raise ValueError(f"{name} must lie between 0 and 1, got {value}: give a fraction, not a percentage")
     return float(value)
 
 
@@ -76,7 +76,7 @@ def place_outliers(
 ) -> tuple[Bools, Floats]:
     """Exactly ⌊fraction · n⌋ entries of every slice, without replacement, and the sign of each (0 elsewhere)."""
     entries = math.prod(shape[1:])
-    count = math.floor(share("outlier_fraction", fraction) * entries + 1e-9)
+    count = math.floor(fraction_of("outlier_fraction", fraction) * entries + 1e-9)
     signs = np.zeros((shape[0], entries))
     for row in signs:
         chosen = rng.choice(entries, size=count, replace=False)
@@ -91,7 +91,7 @@ def place_outliers(
 
 def draw_mask(shape: tuple[int, ...], observed: float, missing: Missing, rng: np.random.Generator) -> Bools:
     """Decide for every slice what is observed; the patterns are those of ``drifting``."""
-    kept = share("observed", observed)
+    kept = fraction_of("observed", observed)
     sizes = shape[1:]
     mask = np.full(shape, missing == "blocks")
     if missing == "random":
@@ -113,9 +113,9 @@ def draw_mask(shape: tuple[int, ...], observed: float, missing: Missing, rng: np
     raise ValueError(f'missing must be "random", "rows" or "blocks", got {missing!r}: choose one of the three')
 
 
-def _at_least(share: float, count: int) -> int:
-    """⌈share · count⌉, not thrown off by the rounding of the product."""
-    return math.ceil(share * count - 1e-9)
+def _at_least(fraction: float, count: int) -> int:
+    """⌈fraction · count⌉, not thrown off by the rounding of the product."""
+    return math.ceil(fraction * count - 1e-9)
 
 
 def assemble(

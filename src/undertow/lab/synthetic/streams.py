@@ -7,7 +7,7 @@ Three families:
 * :func:`traffic`: a day of origin-destination traffic with missing measurements and anomalies, for demonstrations.
 
 Factors, temporal rows, outliers, noise and mask come from independent random streams of one seed. The truth is
-therefore the same whatever share of it is observed or corrupted, and methods can be compared across masks.
+therefore the same whatever fraction of it is observed or corrupted, and methods can be compared across masks.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ def drifting(
         shape: sizes of the modes of one slice, one or more.
         rank: number of components.
         slices: T.
-        observed: share of entries observed in every slice; exactly ⌈observed · n⌉ when missing at random.
-        outlier_fraction: share of outliers in every slice, hidden entries included; exactly ⌊fraction · n⌋.
+        observed: fraction of entries observed in every slice; exactly ⌈observed · n⌉ when missing at random.
+        outlier_fraction: fraction of outliers in every slice, hidden entries included; exactly ⌊fraction · n⌋.
         outlier_magnitude: what an outlier adds, in the unit of the stream.
         outlier_sign: ``"random"``, ``"positive"`` or ``"negative"``.
         noise_std: standard deviation of the noise.
         drift: 0 (or False) keeps the factors at P, 1 (or True) takes them all the way to Q.
         temporal: ``"normal"`` draws c_t afresh for every slice, ``"constant"`` has c_t = 1.
         missing: ``"random"`` entries, ``"rows"`` (whole indices of the first mode, the nearest number of them) or
-            ``"blocks"`` (one contiguous box per slice, sides as near as they come to the share hidden).
+            ``"blocks"`` (one contiguous box per slice, sides as near as they come to the fraction hidden).
         change_at: index (from 0) of the first slice with entirely new P and Q.
         normalize: divide L so that mean |L| = 1.
         seed: every random draw follows from it.

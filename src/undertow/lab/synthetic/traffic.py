@@ -6,7 +6,16 @@ import math
 
 import numpy as np
 
-from undertow.lab.synthetic.ingredients import Bools, Draws, Floats, SyntheticStream, assemble, draw_mask, scale, share
+from undertow.lab.synthetic.ingredients import (
+    Bools,
+    Draws,
+    Floats,
+    SyntheticStream,
+    assemble,
+    draw_mask,
+    fraction_of,
+    scale,
+)
 
 
 def traffic(
@@ -35,8 +44,8 @@ def traffic(
         nodes: number of routers; slices are (nodes, nodes).
         slices: number of matrices.
         slices_per_day: how many make a day (288: one every five minutes).
-        observed: share of entries that arrive, apart from the silent routers.
-        anomaly_fraction: share of entries with an anomaly, about.
+        observed: fraction of entries that arrive, apart from the silent routers.
+        anomaly_fraction: fraction of entries with an anomaly, about.
         noise: standard deviation of the noise relative to the usual traffic of a pair.
         seed: every random draw follows from it.
     """
@@ -49,7 +58,9 @@ def traffic(
     usual = low_rank.mean(axis=0)
     noise_part = scale(noise) * usual * draws.noise.standard_normal(low_rank.shape)
     noise_part = np.maximum(noise_part, -low_rank)
-    outliers, outlier_mask = _anomalies(low_rank, usual, share("anomaly_fraction", anomaly_fraction), draws.outliers)
+    outliers, outlier_mask = _anomalies(
+        low_rank, usual, fraction_of("anomaly_fraction", anomaly_fraction), draws.outliers
+    )
     mask = draw_mask(low_rank.shape, observed, "random", draws.mask)
     _silence_routers(mask, draws.mask)
     return assemble(
@@ -73,10 +84,10 @@ def _demand(nodes: int, days: Floats, draws: Draws) -> Floats:
             np.full_like(hour, 0.35),  # machines
         ]
     )
-    spread = (0.8, 0.6, 1.0, 0.9)  # backups join few sites, homes are everywhere
+    widths = (0.8, 0.6, 1.0, 0.9)  # backups join few sites, homes are everywhere
     slices = len(days)
     total = np.zeros((slices, nodes, nodes))
-    for activity, sigma in zip(rhythm, spread, strict=True):
+    for activity, sigma in zip(rhythm, widths, strict=True):
         origin = np.exp(sigma * draws.factors.standard_normal(nodes))
         destination = np.exp(sigma * draws.factors.standard_normal(nodes))
         swing = np.exp(_wander(draws.temporal, slices, 1, 0.10))
