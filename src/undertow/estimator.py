@@ -17,6 +17,7 @@ from undertow.engine.memory import check_memory
 from undertow.engine.pipeline import Pipeline
 from undertow.engine.selection import Selection
 from undertow.engine.state import State
+from undertow.engine.variants import candidate_configs, sparse_configs
 from undertow.inputs.dense import as_slice, peek_shape
 from undertow.inputs.sparse import AnySlice, as_any_slice, as_entries, is_sparse
 from undertow.results import Result
@@ -151,13 +152,13 @@ class RobustCP:
         preset, given = self._params["preset"], {name: self._params[name] for name in _SETTINGS}
         listed = as_entries(x, mask) if is_sparse(x) else None
         if listed is not None and prefers_entries(self.config.window, listed):
-            configs = selection.sparse_configs(preset, given, listed.shape)
+            configs = sparse_configs(preset, given, listed.shape)
             return selection.start(configs, listed.shape, listed.values.size), listed
         shape = peek_shape(x)
         if shape and min(shape) > 0:  # before a copy of x is made
-            check_memory(selection.candidate_configs(preset, given, shape), shape)
+            check_memory(candidate_configs(preset, given, shape), shape)
         validated = as_slice(x, mask) if listed is None else listed.to_slice()
-        configs = selection.candidate_configs(preset, given, validated.shape)
+        configs = candidate_configs(preset, given, validated.shape)
         return selection.start(configs, validated.shape), validated
 
     def partial_fit(self, X: Any, y: None = None) -> Self:

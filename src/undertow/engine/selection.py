@@ -19,15 +19,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.config import Config, make_config
+from undertow.config import Config
 from undertow.engine import functional
 from undertow.engine.output import CrossPrediction
-from undertow.engine.state import SPARSE_SETTINGS, State, init, precision
+from undertow.engine.state import State, init, precision
 from undertow.inputs.dense import Slice
 from undertow.inputs.scaling import Scaling
 from undertow.inputs.sparse import AnySlice
@@ -35,16 +34,6 @@ from undertow.inputs.transfer import DeviceSlice
 from undertow.model.types import Contaminated
 from undertow.results import Result
 
-VARIANTS: tuple[dict[str, Any], ...] = (
-    {"level": False, "robust": True, "noise": "entry", "scale": "linear", "forgetting": 0.95},
-    {"level": False, "robust": True, "noise": "entry", "scale": "linear", "forgetting": 0.8},
-    {"level": True, "robust": True, "noise": "entry", "scale": "linear", "forgetting": 0.95},
-    {"level": True, "robust": False, "noise": "shared", "scale": "linear", "forgetting": 0.95},
-    {"level": False, "robust": False, "noise": "shared", "scale": "linear", "forgetting": 0.95},
-    {"level": True, "robust": False, "noise": "entry", "scale": "log", "forgetting": 0.95},
-    {"level": True, "robust": True, "noise": "entry", "scale": "log", "forgetting": 0.95},
-)
-"""What is tried where a setting is not given."""
 SCORE_MEMORY = 0.9
 """Weight of a score that is one slice old."""
 ERROR_LIMIT, ERROR_CAP = 3.0, 10.0
@@ -60,9 +49,6 @@ HALVING, AFTER_HALVING = 10, 4
 """Scored slices until the first halving, and candidates that are left then: some need a while to converge."""
 TRIAL_PAUSE, TRIAL_LENGTH = 120, 40
 """Slices between trials of dropped candidates, and the length of a trial."""
-SMALLEST_MAX_RANK, LARGEST_MAX_RANK = 16, 64
-LARGEST_SPARSE_MAX_RANK = 16
-"""Where only observed entries are kept: rows are many there, and cost R² each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,31 +134,6 @@ class Selection:
         """The same in memory of its own."""
         copies = (replace(candidate, state=candidate.state.copy()) for candidate in self.candidates)
         return replace(self, candidates=tuple(copies))
-
-
-def candidate_configs(preset: str, given: dict[str, Any], shape: tuple[int, ...]) -> tuple[Config, ...]:
-    """Settings of all candidates: what is given stays as it is, what is not is tried."""
-    if preset != "default":
-        return (make_config(preset, **given),)
-    pinned = {name: value for name, value in given.items() if value is not None}
-    if pinned.get("outliers") == "gaussian_gamma" or pinned.get("start") == "svd":
-        return (make_config(preset, **pinned),)  # the paper's parts have no variants
-    size = {"max_rank": default_max_rank(shape)}
-    configs = [make_config(preset, **{**size, **variant, **pinned}) for variant in VARIANTS]
-    return tuple(dict.fromkeys(configs))
-
-
-def sparse_configs(preset: str, given: dict[str, Any], shape: tuple[int, ...]) -> tuple[Config, ...]:
-    """The one configuration for streams of which only observed entries are kept."""
-    size = {"max_rank": min(default_max_rank(shape), LARGEST_SPARSE_MAX_RANK)} if preset == "default" else {}
-    pinned = {name: value for name, value in given.items() if value is not None}
-    settings = {**size, **SPARSE_SETTINGS, **pinned} if preset in ("default", "fixed") else pinned
-    return (make_config(preset, **settings),)
-
-
-def default_max_rank(shape: tuple[int, ...]) -> int:
-    """By the size of a slice: a picture needs more components than a small table."""
-    return min(max(SMALLEST_MAX_RANK, round(math.sqrt(math.prod(shape)) / 4)), LARGEST_MAX_RANK)
 
 
 def start(configs: tuple[Config, ...], shape: tuple[int, ...], entries: int | None = None) -> Selection:
