@@ -291,15 +291,16 @@ def test_state_is_a_pytree_of_arrays_that_does_not_grow(baseline: Baseline) -> N
 @pytest.mark.slow
 def test_learns_a_clean_stream(baseline: Baseline) -> None:
     values = seasonal((6, 5), 30, np.random.default_rng(3))
-    _, results = run(baseline, values, None, **({"pace": 0.5} if baseline.name == _SKELETON.name else {}))
+    _, results = run(baseline, values, None)
     errors = [
         np.linalg.norm(result.low_rank - truth) / np.linalg.norm(truth)
         for result, truth in zip(results[-6:], values[-6:], strict=True)
     ]
     # Means lag behind a season, GRASTA turns slowly, a short window is little for BRTF, and a gradient
     # step can converge beside the answer; but none may be near "nothing learned", which is 1.
-    slow = {"moving_mean", "running_median", _SKELETON.name, "online_sgd", "grasta", "grasta_trained", "brtf"}
-    assert np.mean(errors) < (0.7 if baseline.name in slow else 0.1)
+    exact = {"last_value", "online_cp", "olstec", "olstec_truncated", "sofia"}
+    exact |= {"tensorly_robust_pca", "tensorly_masked_cp"}
+    assert np.mean(errors) < (0.1 if baseline.name in exact else 0.7)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""All baselines by name. A new file is one line here."""
+"""All baselines by name. A new file is named here twice: imported, and in `_FILES`."""
 
 from __future__ import annotations
 
