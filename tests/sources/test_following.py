@@ -51,7 +51,8 @@ def test_a_table_grows(tmp_path):
     cut = len(text) // 2 + 7
     path.write_bytes(text[:cut])
     rest = [text[i : i + 500] for i in range(cut, len(text), 500)]
-    check(follow(path, lambda: append(path, rest), **TABLE, labels={"src": SOURCES, "dst": TARGETS}))
+    items = follow(path, lambda: append(path, rest), **TABLE, labels={"src": SOURCES, "dst": TARGETS})
+    check([*items, *open_stream(path, **TABLE).slices(items[-1].position)])  # no longer followed: complete
 
 
 def test_a_table_that_does_not_exist_yet_but_for_its_name(tmp_path):
@@ -60,8 +61,9 @@ def test_a_table_that_does_not_exist_yet_but_for_its_name(tmp_path):
     writer = threading.Thread(target=lambda: append(path, [csv_text().encode()]))
     writer.start()
     stream = open_stream(path, **QUICK, **TABLE, labels={"src": SOURCES, "dst": TARGETS})
-    check(list(stream.slices()))
+    items = list(stream.slices())
     writer.join()
+    check([*items, *open_stream(path, **TABLE).slices(items[-1].position)])
 
 
 def test_raw_video_grows(tmp_path):

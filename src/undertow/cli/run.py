@@ -78,6 +78,9 @@ class CheckpointOptions:
 
     resume: Annotated[bool, _option("Checkpoints", "Continue where an earlier run stopped.", "--resume")] = False
     overwrite: Annotated[bool, _option("Checkpoints", "Remove earlier results first.", "--overwrite")] = False
+    new_data: Annotated[bool, _option("Checkpoints", "With --resume: everything in the pipe is new.", "--new-data")] = (
+        False
+    )
     checkpoint_every: Annotated[int | None, _option("Checkpoints", "Checkpoint every n slices.")] = None
     checkpoint_seconds: Annotated[float, _option("Checkpoints", "Checkpoint after this many seconds.")] = 30.0
 
@@ -114,6 +117,7 @@ def run(
         alerts=None if results.alerts == "none" else results.alerts,  # type: ignore[arg-type]
         threshold=results.threshold,
         limit=limit,
+        on_bad=reading.on_bad,  # type: ignore[arg-type]
         **asdict(checkpoints),
     )
     folder = results.store or default_store(source)

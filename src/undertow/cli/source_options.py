@@ -43,10 +43,11 @@ class ReadingOptions:
     late: Annotated[str, _option("late")] = "keep"
     gaps: Annotated[str, _option("gaps")] = "keep"
     step: Annotated[str | None, _option("step")] = None
+    on_bad: Annotated[str, _option("on_bad")] = "stop"
 
     def given(self) -> dict[str, Any]:
         """What was set, as arguments of `undertow.open_stream`."""
-        found = {name: value for name, value in asdict(self).items() if value not in (None, [], False, "keep")}
+        found = {name: value for name, value in asdict(self).items() if value not in (None, [], False, "keep", "stop")}
         axis = found.get("time_axis")
         if isinstance(axis, str) and axis.lstrip("+-").isdigit():
             found["time_axis"] = int(axis)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from undertow.runs.errors import RunError, StoreError, disk_is_full
 from undertow.runs.interrupt import Interrupt
-from undertow.runs.options import RunOptions
+from undertow.runs.options import OnBad, RunOptions
 from undertow.runs.progress import Progress, RunSummary
 from undertow.runs.runner import Model, Runner
 from undertow.runs.store.alerts import Format
@@ -33,6 +33,8 @@ def run(
     limit: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    new_data: bool = False,
+    on_bad: OnBad = "stop",
     progress: Callable[[Progress], None] | None = None,
     notify: Callable[[str], None] | None = None,
     load: Callable[[Path], Model] | None = None,
@@ -52,6 +54,9 @@ def run(
         limit: stop when the store holds n slices.
         resume: continue where an earlier run of the same source and settings stopped; start if there was none.
         overwrite: remove the results of an earlier run first.
+        new_data: with ``resume``, everything in the pipe is new; otherwise what was done is expected again and skipped.
+        on_bad: "stop" at a slice that cannot be used (its time is of another kind, the model refuses it), or "skip" it
+            with a notice.
         progress: called with a `Progress` for every slice, once it is written; a few slices after the model.
         notify: called with sentences that a user should see.
         load: reads what ``model.save`` wrote; `undertow.load` by default.
@@ -68,11 +73,21 @@ def run(
         >>> summary.slices, summary.alerts  # doctest: +SKIP
     """
     options = RunOptions(
-        keep, precision, alerts, threshold, checkpoint_every, checkpoint_seconds, limit, resume, overwrite
+        keep,
+        precision,
+        alerts,
+        threshold,
+        checkpoint_every,
+        checkpoint_seconds,
+        limit,
+        resume,
+        overwrite,
+        new_data,
+        on_bad,
     )
     _require_packages(options)
     folder = Path(store)
-    opened = _open(stream)
+    opened = _open(stream, on_bad)
     try:
         private = claim(folder, resume=resume, overwrite=overwrite)
         with only_writer(private / "lock"), Interrupt() as interrupt:
@@ -98,12 +113,12 @@ def _require_packages(options: RunOptions) -> None:
         raise RunError("alerts in Parquet need pyarrow: pip install 'undertow[table]', or use csv")
 
 
-def _open(stream: Stream | str | os.PathLike[str]) -> Stream:
+def _open(stream: Stream | str | os.PathLike[str], on_bad: str) -> Stream:
     if not isinstance(stream, (str, os.PathLike)):
         return stream
     from undertow.sources import open_stream
 
-    return open_stream(stream)
+    return open_stream(stream, on_bad=on_bad)
 
 
 def _default_model() -> Model:

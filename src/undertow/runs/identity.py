@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ def identify(stream: Stream, model: Any, options: RunOptions, times: Times) -> d
     """The canonical form of source, settings and output options: plain JSON, kept in checkpoints."""
     identity = {
         "source": stream.fingerprint,
+        "remedies": _remedies(getattr(stream, "remedies", {}), options.on_bad),
         "name": stream.name,
         "model": model.get_params() if hasattr(model, "get_params") else {},
         "threshold": options.threshold,
@@ -26,6 +28,11 @@ def identify(stream: Stream, model: Any, options: RunOptions, times: Times) -> d
     }
     plain: dict[str, Any] = json.loads(json.dumps(identity, default=str))
     return plain
+
+
+def _remedies(of_stream: dict[str, str], on_bad: str) -> dict[str, str]:
+    """What happens to bad input: to rows and values in the source, to slices here."""
+    return {**of_stream, "on_bad": "skip" if "skip" in (on_bad, of_stream.get("on_bad")) else "stop"}
 
 
 def describe(stream: Stream, model: Any, options: RunOptions, identity: dict[str, Any]) -> dict[str, Any]:
@@ -44,10 +51,10 @@ def describe(stream: Stream, model: Any, options: RunOptions, identity: dict[str
     }
 
 
-def require_same(stored: dict[str, Any], asked: dict[str, Any], folder: Path) -> None:
-    """Refuse to resume a store with another source or other settings."""
+def require_same(stored: dict[str, Any], asked: dict[str, Any], folder: Path, former: Collection[str] = ()) -> None:
+    """Refuse to resume a store with another source or other settings; ``former`` are earlier names of the source."""
     remedy = "use the same command as before with --resume, or name another store with --store"
-    if stored["source"] != asked["source"]:
+    if stored["source"] not in (asked["source"], *former):
         raise RunError(
             f"{folder} holds results of {stored['name']}, and this is another source, or the same one read with "
             f"other options: {remedy}"
@@ -60,3 +67,10 @@ def require_same(stored: dict[str, Any], asked: dict[str, Any], folder: Path) ->
             parts = sorted(part for part in {*before, *now} if before.get(part) != now.get(part))
             name = f"{name} ({', '.join(parts)})"
         raise RunError(f"{folder} was started with other values of {name}: {remedy}")
+
+
+def other_remedies(stored: dict[str, Any], asked: dict[str, Any]) -> str | None:
+    """A notice if bad input is now treated in another way than before, which is allowed."""
+    before, now = stored.get("remedies", {}), asked["remedies"]
+    changed = [f"{name} {before[name]} → {now[name]}" for name in now if name in before and before[name] != now[name]]
+    return f"bad input is treated in another way from here on: {', '.join(changed)}" if changed else None

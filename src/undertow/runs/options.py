@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
 from undertow.runs.errors import RunError
 from undertow.runs.store.alerts import Format
 from undertow.runs.store.layout import DEFAULT_KEEP, SLICE_VARIABLES, Layout, Precision, chunk_length, distinct
 from undertow.runs.store.times import Times
 from undertow.sources.base import Stream
+
+OnBad = Literal["stop", "skip"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class RunOptions:
     limit: int | None = None
     resume: bool = False
     overwrite: bool = False
+    new_data: bool = False
+    on_bad: OnBad = "stop"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", parse_keep(self.keep))
@@ -40,6 +44,8 @@ class RunOptions:
             (self.checkpoint_every is None or self.checkpoint_every >= 1, "checkpoint_every", "at least 1 slice"),
             (self.checkpoint_seconds > 0, "checkpoint_seconds", "more than 0"),
             (self.limit is None or self.limit >= 1, "limit", "at least 1 slice"),
+            (self.resume or not self.new_data, "new_data", "used with resume (--resume --new-data)"),
+            (self.on_bad in get_args(OnBad), "on_bad", f"one of {', '.join(get_args(OnBad))}"),
         ):
             if not valid:
                 raise RunError(f"{name} must be {rule}, got {getattr(self, name)!r}")

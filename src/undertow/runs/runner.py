@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, model_from_bytes, model_to_bytes
 from undertow.runs.errors import RunError, RunInterrupted, StoreError, disk_is_full, reason
-from undertow.runs.identity import describe, identify, require_same
+from undertow.runs.identity import describe, identify, other_remedies, require_same
 from undertow.runs.interrupt import Interrupt
 from undertow.runs.options import RunOptions
 from undertow.runs.progress import Progress, RunSummary, Speed
@@ -21,7 +21,8 @@ from undertow.runs.store.folder import PRIVATE, clear, holds_slices, remove_left
 from undertow.runs.store.times import Times
 from undertow.runs.workers import NothingYet, ReadAhead, WriteBehind
 from undertow.serialization.container import CheckpointError
-from undertow.sources.base import Item, Stream
+from undertow.sources.base import Item, Stream, StreamError
+from undertow.sources.errors import left_out
 
 _STORE_ERRORS = (OSError, StoreError, CheckpointError)
 _QUEUE_BYTES = 64 * 2**20  # what may wait at either end of a run
@@ -69,6 +70,7 @@ class Runner:
         self._interrupt, self._progress, self._notify = interrupt, progress, notify
         self._private = folder / PRIVATE
         self._sinks: Sinks | None = None
+        self._times: Times | None = None
         self._identity: dict[str, Any] = {}
         self._slices = self._first = self._checkpointed = 0
         self._checkpoint_time = time.monotonic()
@@ -80,6 +82,7 @@ class Runner:
         self._speed = Speed()
         self._notices: list[str] = []
         self._source_notices = 0
+        self._skipped: list[str] = []
 
     def prepare(self, load: Callable[[Path], Model] | None) -> None:
         """Resume from the newest checkpoint, or clear the folder for a new run; ``load`` reads the model back."""
@@ -107,7 +110,7 @@ class Runner:
                 self._checkpoint(writer, only=self._complete or self._slices == self._options.limit)
             writer.stop()
             writer.check()
-            self._report()
+            self._report_end()
         except Exception as error:
             if error is self._callback_error or not (error is writer.error or isinstance(error, _STORE_ERRORS)):
                 raise
@@ -121,9 +124,13 @@ class Runner:
         return self._summary(time.monotonic() - started)
 
     def _resume(self, checkpoint: RunCheckpoint, load: Callable[[Path], Model] | None) -> None:
-        times = Times(checkpoint.identity["layout"]["times"])
+        times = self._times = Times(checkpoint.identity["layout"]["times"])
         self._identity = identify(self._stream, self._model, self._options, times)
-        require_same(checkpoint.identity, self._identity, self._folder)
+        former = getattr(self._stream, "former_fingerprints", ())
+        require_same(checkpoint.identity, self._identity, self._folder, former)
+        notice = other_remedies(checkpoint.identity, self._identity)
+        if notice:
+            self._tell(notice)
         if checkpoint.model:
             if load is None:
                 from undertow.estimator import load as load_model
@@ -131,13 +138,25 @@ class Runner:
                 load = load_model
             self._model = model_from_bytes(checkpoint.model, self._private, load)
         self._slices = self._first = self._checkpointed = checkpoint.slices
-        self._position = checkpoint.position
+        self._position = self._restarted(checkpoint.position) if self._options.new_data else checkpoint.position
         self._sinks = self._open_sinks(times)
         self._sinks.prepare(checkpoint.slices, checkpoint.marks, checkpoint.attributes)
 
+    def _restarted(self, position: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The beginning of a pipe that brings nothing but new slices."""
+        if position is None:
+            return None
+        if not hasattr(self._stream, "restarted"):
+            raise RunError(f"new_data is for pipes, got {self._stream.name}: leave it out")
+        try:
+            restarted: dict[str, Any] = self._stream.restarted(position)
+        except StreamError as error:
+            raise RunError(str(error)) from error
+        return restarted
+
     def _start_store(self, item: Item) -> Sinks:
         """An empty store, made for the first slice: the type of its time is that of all."""
-        times = Times.like(item.time)
+        times = self._times = Times.like(item.time)
         self._identity = identify(self._stream, self._model, self._options, times)
         sinks = self._open_sinks(times)
         sinks.prepare(0, {}, describe(self._stream, self._model, self._options, self._identity))
@@ -166,13 +185,21 @@ class Runner:
                 self._complete = True
                 return
             try:
+                self._check_time(item)
                 result = self._model.update(item.values)
             except Exception as error:
+                if self._options.on_bad == "skip" and isinstance(error, (ValueError, TypeError)):
+                    self._skipped.append(reason(error).partition(": ")[0])
+                    continue
                 self._failure = self._input_failure(f"slice {self._slices} of {self._stream.name} was refused", error)
                 return
             self._hand_over(item, result, writer)
             self._checkpoint_if_due(writer)
             self._report()
+
+    def _check_time(self, item: Item) -> None:
+        """Refuse a time that the store cannot hold before the model learns the slice."""
+        (self._times or Times.like(item.time)).stored(item.time, self._slices)
 
     def _hand_over(self, item: Item, result: Any, writer: WriteBehind) -> None:
         """Nothing of the result is looked at here: that would wait for the device and stop the overlap."""
@@ -216,6 +243,15 @@ class Runner:
         for sentence in notices[self._source_notices :]:
             self._tell(sentence)
         self._source_notices = len(notices)
+
+    def _report_end(self) -> None:
+        """Sentences with counts were told when they began to apply; now they hold for the whole run."""
+        self._report()
+        for sentence in self._stream.notices:
+            if sentence not in self._notices:
+                self._tell(sentence)
+        if self._skipped:
+            self._tell(left_out("slice", len(self._skipped), self._stream.name, self._skipped[0]))
 
     def _tell(self, sentence: str) -> None:
         self._notices.append(sentence)

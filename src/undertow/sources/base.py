@@ -19,6 +19,10 @@ class StreamError(ValueError):
     """A stream cannot be opened or read; the message is one sentence that says why and what to do."""
 
 
+class BadInputError(StreamError):
+    """A row or a slice cannot be used; the stream goes on after it if it was opened with ``on_bad="skip"``."""
+
+
 @dataclass(frozen=True, eq=False)
 class Item:
     """One slice of a stream.

@@ -90,6 +90,12 @@ def foreign_position(name: str) -> StreamError:
     return StreamError(f"the position to resume {name} from belongs to another source: start from the beginning")
 
 
+def left_out(what: str, count: int, name: str, first: str) -> str:
+    """The notice about rows or slices that were skipped."""
+    what, were = (what, "was") if count == 1 else (f"{what}s", "were")
+    return f"{count} {what} of {name} could not be used and {were} left out, the first: {first}"
+
+
 def shortened(labels: Sequence[Any], most: int = 8) -> str:
     """Some of the labels, for a sentence."""
     shown = ", ".join(str(label) for label in labels[:most])

@@ -55,6 +55,7 @@ def open_stream(
     follow: bool = False,
     idle: float | None = None,
     poll: float = 0.5,
+    on_bad: str = "stop",
 ) -> PreparedStream:
     """Open a file, a folder, a pipe (``"-"``: standard input) or an array as a stream of slices.
 
@@ -83,6 +84,7 @@ def open_stream(
         follow: Wait for more at the end of a file or folder that grows.
         idle: With follow: end after n seconds without anything new; by default only Ctrl-C or close() ends it.
         poll: With follow: seconds between two checks for more.
+        on_bad: Rows, values and slices that cannot be used: stop at them, or skip them with a notice.
 
     Returns:
         A stream: ``shape``, ``dims``, ``labels``, ``length``, and the slices from ``slices()``.
@@ -111,6 +113,7 @@ def open_stream(
         size=parse_frame_size(size),
         pixels=pixels,
         follow=Follow(idle, poll) if follow else None,
+        on_bad=on_bad,
     )
     preparation = Preparation(
         select=parse_parts("select", select),
@@ -129,7 +132,7 @@ def _prepare(source: Source, options: SourceOptions, preparation: Preparation) -
         _name_modes(source, options)
         mask = None if preparation.mask is None else open_mask(preparation.mask, source, _open_path)
         with one_sentence(f"{source.name} could not be opened", "check it and the options"):
-            return PreparedStream(source, preparation, mask, options.canonical() | preparation.canonical())
+            return PreparedStream(source, preparation, mask, options)
 
 
 def _open_source(source: Any, options: SourceOptions) -> Source:

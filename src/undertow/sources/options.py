@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,26 @@ class SourceOptions:
     size: tuple[int, int] | None = None
     pixels: str | None = None
     follow: Follow | None = None
+    on_bad: str = "stop"
 
     def __post_init__(self) -> None:
+        _check_choice("on_bad", self.on_bad, ("stop", "skip"))
         _check_choice("duplicates", self.duplicates or "refuse", ("refuse", "sum"))
 
     def canonical(self) -> dict[str, str]:
         """What identifies this reading, as texts; ``format`` shows in the source, ``follow`` changes no slice."""
-        names = (each.name for each in fields(self) if each.name not in ("format", "follow"))
+        names = (each.name for each in fields(self) if each.name not in ("format", "follow", "on_bad"))
         return {name: str(getattr(self, name)) for name in names}
+
+    def remedied(self) -> SourceOptions:
+        """Without the options that only say what happens to bad rows: a run may be resumed with others."""
+        return replace(self, duplicates=None, labels=None)
 
     def check_known(self, what: str, known: frozenset[str]) -> None:
         """Refuse an option that would have no effect; modes and labels can be named in every format."""
         for each in fields(self):
-            if getattr(self, each.name) is not None and each.name not in known | {"format", "modes", "labels"}:
+            known_everywhere = each.name in ("format", "modes", "labels", "on_bad")
+            if getattr(self, each.name) is not None and not known_everywhere and each.name not in known:
                 raise StreamError(f"{each.name} has no meaning for {what}: leave it out")
 
 
@@ -78,6 +86,16 @@ class Preparation:
             "late": self.late,
             "gaps": self.gaps,
         }
+
+    def remedied(self) -> Preparation:
+        """Without the options that only say what happens to bad slices: a run may be resumed with others."""
+        finite = tuple(number for number in self.missing_value if math.isfinite(number))
+        return replace(self, missing_value=finite, late="keep", gaps="keep")
+
+    def remedies(self) -> dict[str, str]:
+        """The options that only say what happens to bad slices, as texts."""
+        infinite = tuple(number for number in self.missing_value if not math.isfinite(number))
+        return {"late": self.late, "gaps": self.gaps, "missing_value": str(infinite)}
 
     def _mask_identity(self) -> str | None:
         if self.mask is None:

@@ -65,9 +65,11 @@ def from_json(name: str, encoded: JSON) -> Any:
 
 
 def is_unknown(time: Any) -> bool:
-    """No time at all, NaN or NaT."""
+    """No time at all, NaN, NaT, or an integer beyond 64 bits."""
     if isinstance(time, np.datetime64):
         return bool(np.isnat(time))
+    if isinstance(time, int):
+        return not -(2**63) <= time < 2**63
     return time is None or (isinstance(time, float) and not math.isfinite(time))
 
 

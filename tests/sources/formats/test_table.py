@@ -220,3 +220,38 @@ def test_row_groups_are_found_again(tmp_path):
     assert {item.position["source"]["place"] for item in items} > {0}
     assert len(items) == LENGTH
     assert open_stream(made.path, **made.options).labels[0] == tuple(SOURCES)
+
+
+def growing(tmp_path, rows):
+    return table(tmp_path, "\n".join(["t,a,b,x", *rows]) + "\n")
+
+
+GROWN = ["0,p,u,1", "0,q,u,2", "1,p,u,3", "1,q,u,4", "2,p,u,5", "2,q,u,6"]
+GIVEN = SMALL | {"labels": {"a": ["p", "q"], "b": ["u"]}}
+
+
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_a_followed_table_gives_the_same_slices_however_often_it_is_interrupted(tmp_path, cut):
+    stream = open_stream(growing(tmp_path, GROWN[:cut]), **GIVEN, follow=True, idle=0)
+    items = list(stream.slices())
+    assert any("wait for the next t" in notice for notice in stream.notices)
+    position = items[-1].position if items else None
+    followed = open_stream(growing(tmp_path, GROWN), **GIVEN, follow=True, idle=0)
+    assert followed.fingerprint == stream.fingerprint
+    items += followed.slices(position)
+    complete = open_stream(growing(tmp_path, GROWN), **GIVEN)
+    assert complete.fingerprint == stream.fingerprint
+    items += complete.slices(items[-1].position)
+    np.testing.assert_array_equal([item.values.ravel() for item in items], [[1, 2], [3, 4], [5, 6]])
+    assert [item.time for item in items] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("added", [["1,q,u,4"], ["1,p,u,3"]])
+def test_rows_that_come_after_their_slice_was_done_are_refused_or_left_out(tmp_path, added):
+    *_, last = open_stream(growing(tmp_path, GROWN[:3]), **GIVEN).slices()
+    path = growing(tmp_path, [*GROWN[:3], *added, *GROWN[4:]])
+    with pytest.raises(StreamError, match=r"1 more row of t 1, whose slice was done .* --on-bad skip"):
+        list(open_stream(path, **GIVEN).slices(last.position))
+    stream = open_stream(path, **GIVEN, on_bad="skip")
+    assert [item.time for item in stream.slices(last.position)] == [2]
+    assert any("came to small.csv after that slice was done" in notice for notice in stream.notices)

@@ -10,6 +10,7 @@ import numpy as np
 
 from undertow.runs.errors import StoreError
 
+SKIP = "leave such slices out with --on-bad skip (on_bad='skip')"
 Kind = Literal["index", "datetime", "whole", "number", "text"]
 
 
@@ -51,18 +52,17 @@ class Times:
         if self.kind == "index":
             return index
         if self.kind == "text" and isinstance(time, str):
-            return time
+            return _encodable(time, index)
         if self.kind == "datetime" and isinstance(time, (np.datetime64, datetime.date)):
             return _nanoseconds(time)
         if self.kind in ("whole", "number") and isinstance(time, (int, float, np.integer, np.floating)):
-            number = float(time)
             if self.kind == "number":
-                return number
-            if isinstance(time, (int, np.integer)) or number.is_integer():
-                return int(time)
+                return float(time) if isinstance(time, (float, np.floating)) else float(_64_bits(int(time), index))
+            if isinstance(time, (int, np.integer)) or float(time).is_integer():
+                return _64_bits(int(time), index)
         raise StoreError(
             f"the time of slice {index} is {time!r}, and the times before it were of another kind ({self.kind}): "
-            "give all slices times of one kind"
+            f"give all slices times of one kind, or {SKIP}"
         )
 
     def shown(self, stored: int | float | str) -> int | float | str:
@@ -73,9 +73,30 @@ class Times:
         return text.removesuffix("000").removesuffix("000").removesuffix(".000")
 
 
+def _64_bits(time: int, index: int) -> int:
+    if not -(2**63) <= time < 2**63:
+        raise StoreError(
+            f"the time of slice {index} is {time}, which 64 bits cannot hold: use smaller numbers or text, or {SKIP}"
+        )
+    return time
+
+
+def _encodable(time: str, index: int) -> str:
+    try:
+        time.encode()
+    except UnicodeEncodeError:
+        raise StoreError(
+            f"the time of slice {index} is {time!a}, which holds half of a character (a lone surrogate): mend the "
+            f"text, or {SKIP}"
+        ) from None
+    return time
+
+
 def _nanoseconds(time: np.datetime64 | datetime.date) -> int:
     moment = np.datetime64(time)
     exact = moment.astype("datetime64[ns]")
     if not np.isnat(moment) and exact.astype(moment.dtype) != moment:
-        raise StoreError(f"the time {time} lies outside the years 1678 to 2262 that can be stored: use numbers or text")
+        raise StoreError(
+            f"the time {time} lies outside the years 1678 to 2262 that can be stored: use numbers or text, or {SKIP}"
+        )
     return int(exact.astype(np.int64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -15,10 +16,11 @@ from undertow.sources.base import JSON, StreamError
 from undertow.sources.errors import check_slice_shape, import_extra
 from undertow.sources.formats.arrays import TIME_NAMES
 from undertow.sources.formats.base import Raw, Source, count_in
+from undertow.sources.formats.history import History
 from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
 from undertow.sources.formats.table import open_table
 from undertow.sources.options import SourceOptions, first_bytes
-from undertow.sources.times import parse_time
+from undertow.sources.times import parse_time, to_json
 
 
 class ArrowFile:
@@ -99,15 +101,39 @@ class ArrowSlices(Source):
         if first is None or not first[1].num_rows:
             raise StreamError(f"{opened.name} holds no slices: check what wrote it")
         super().__init__(opened.name, self._dense(first[1], 0).shape)
-        self.time_name = self._time or "time"
+        self.time_name, self.is_pipe = self._time or "time", isinstance(opened, ArrowPipe)
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
+        if isinstance(self._opened, ArrowPipe):
+            yield from self._read_pipe(self._opened, position)
+            return
         start, skip = (count_in(position, key, self.name) for key in ("batch", "row"))
         for number, batch in self._opened.batches(start):
             for row in range(skip, batch.num_rows):
                 after: dict[str, JSON] = {"batch": number, "row": row + 1}
                 yield Raw(self._time_of(batch, row), after, partial(self._dense, batch, row))
             skip = 0
+
+    def _read_pipe(self, pipe: ArrowPipe, position: Mapping[str, JSON] | None) -> Iterator[Raw]:
+        """Every slice from the beginning of the pipe: those that were done are compared, not passed on."""
+        history = History(self.name, position, is_pipe=True)
+        if position is not None and not history.is_known:
+            self.notices.append(history.unchecked())
+        batch_done, row_done = (count_in(position, key, self.name) for key in ("batch", "row"))
+        done = count_in(position, "slices", self.name) if history.is_known else None
+        slices = 0
+        for number, batch in pipe.batches():
+            for row in range(batch.num_rows):
+                time, values = self._time_of(batch, row), self._dense(batch, row)
+                history.add(json.dumps(to_json(time)).encode(), values.tobytes())
+                slices += 1
+                if slices == done:
+                    history.check()
+                if slices > done if done is not None else (number, row) >= (batch_done, row_done):
+                    marks: dict[str, JSON] = {"batch": number, "row": row + 1, "slices": slices, **history.marks()}
+                    yield Raw(time, marks, partial(np.asarray, values))
+        if slices < (done or 0):
+            raise history.ended_early()
 
     def identity(self) -> str:  # noqa: D102
         return self._opened.identity()
@@ -144,7 +170,7 @@ class ArrowRows(Rows):
 
     def __init__(self, opened: ArrowFile | ArrowPipe, columns: Columns) -> None:
         super().__init__(opened.name, columns)
-        self._opened = opened
+        self._opened, self.is_pipe = opened, isinstance(opened, ArrowPipe)
         self.check_columns(opened.schema.names)
 
     def batches(self, start: int = 0) -> Iterator[Batch]:  # noqa: D102

@@ -49,6 +49,7 @@ class Source(ABC):
         time_name: of its time axis.
         length: number of slices as far as it is known.
         times: of all slices where that is known without reading them.
+        is_pipe: whether it can be read only once.
         notices: what was irregular so far.
     """
 
@@ -56,6 +57,7 @@ class Source(ABC):
     length: int | None = None
     times: NDArray[Any] | None = None
     time_name = "time"
+    is_pipe = False
     _follow: Follow | None = None
 
     def __init__(
@@ -75,6 +77,14 @@ class Source(ABC):
     @abstractmethod
     def identity(self) -> str:
         """Distinguishes this content from another of the same name and shape, without reading all of it."""
+
+    def former_identities(self) -> tuple[str, ...]:
+        """What earlier versions gave as the identity of this content."""
+        return ()
+
+    def skipped_rows(self) -> list[str]:
+        """What was left out below the level of slices, as sentences."""
+        return []
 
     def time_at(self, index: int) -> Any:
         """The time of one slice."""

@@ -21,7 +21,7 @@ class CSVRows(Rows):
 
     def __init__(self, lines: LineBlocks, columns: Columns) -> None:
         super().__init__(lines.name, columns)
-        self._lines = lines
+        self._lines, self.is_pipe = lines, lines.is_pipe
         header = lines.first_line()
         if not header.strip():
             raise StreamError(f"{self.name} must begin with a line of column names, got an empty line")

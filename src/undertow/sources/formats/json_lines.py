@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from undertow.sources.base import JSON, StreamError
 from undertow.sources.errors import check_slice_shape, import_extra
 from undertow.sources.formats.base import Raw, Source, count_in
+from undertow.sources.formats.history import History
 from undertow.sources.formats.lines import LineBlocks, LineFile, LinePipe
 from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
 from undertow.sources.formats.table import open_table
@@ -34,14 +35,27 @@ class JSONSlices(Source):
         if not first.strip():
             raise StreamError(f"{lines.name} must begin with a slice in JSON, got an empty line")
         super().__init__(lines.name, self._parsed(first)[1].shape)
+        self.is_pipe = lines.is_pipe
         self.time_name = self._time
         self._identity = "" if isinstance(lines, LinePipe) else hashlib.sha256(first).hexdigest()
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
-        for end, line in self._lines.lines(count_in(position, "offset", self.name)):
-            if line.strip():
+        done = count_in(position, "offset", self.name)
+        history = History(self.name, position, is_pipe=self._lines.is_pipe)
+        if done and not history.is_known:
+            self.notices.append(history.unchecked())
+        end = 0
+        for end, line in self._lines.lines(0):  # what was done is read again, to be compared
+            history.add(line)
+            if end > done > end - len(line):
+                raise history.other_data()
+            if end == done and history.is_known:
+                history.check()
+            if end > done and line.strip():
                 time, values = self._parsed(line)
-                yield Raw(time, {"offset": end}, partial(np.asarray, values))
+                yield Raw(time, {"offset": end, **history.marks()}, partial(np.asarray, values))
+        if end < done:
+            raise history.ended_early()
 
     def identity(self) -> str:  # noqa: D102
         return self._identity
@@ -73,7 +87,7 @@ class JSONRows(Rows):
 
     def __init__(self, lines: LineBlocks, columns: Columns) -> None:
         super().__init__(lines.name, columns)
-        self._lines = lines
+        self._lines, self.is_pipe = lines, lines.is_pipe
 
     def batches(self, start: int = 0) -> Iterator[Batch]:  # noqa: D102
         arrow = import_extra("pyarrow", "table", "A table of JSON lines")

@@ -12,6 +12,7 @@ from typing import Any
 
 from undertow.sources.base import StreamError
 from undertow.sources.following import Follow
+from undertow.sources.formats.history import RESEND
 
 BLOCK_BYTES = 4 * 2**20
 MAX_LINE_BYTES = 2**28
@@ -21,6 +22,7 @@ class LineBlocks(ABC):
     """Lines counted in bytes from the beginning."""
 
     name: str
+    is_pipe = False
 
     @abstractmethod
     def first_line(self) -> bytes:
@@ -116,6 +118,8 @@ class LineFile(LineBlocks):
 class LinePipe(LineBlocks):
     """A pipe, which can be read only once; to resume, it must be sent again from its beginning."""
 
+    is_pipe = True
+
     def __init__(self, file: Any, name: str) -> None:
         self.name, self._file = name, file
         self._offset, self._kept = 0, b""
@@ -145,7 +149,7 @@ class LinePipe(LineBlocks):
             if wanted:
                 yield begin + len(block) - len(wanted), wanted
         if self._offset < offset:
-            raise StreamError(f"{self.name} ended before the position to resume from: send it again from its beginning")
+            raise StreamError(f"{self.name} ended before the position to resume from: {RESEND}")
 
     def _more(self) -> bool:
         chunk = b"" if self._ended else self._file.read1(BLOCK_BYTES)

@@ -68,6 +68,8 @@ class Batch:
 class Rows(ABC):
     """A long table."""
 
+    is_pipe = False
+
     def __init__(self, name: str, columns: Columns) -> None:
         self.name, self.columns = name, columns
 

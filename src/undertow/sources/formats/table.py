@@ -12,6 +12,7 @@ import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from numpy.typing import NDArray
 from undertow.sources.base import JSON, Label, StreamError
 from undertow.sources.errors import MAX_SLICE_ENTRIES, shortened
 from undertow.sources.formats.base import Raw, Source, count_in
+from undertow.sources.formats.history import History
 from undertow.sources.formats.rows import Batch, Rows, mapped
 from undertow.sources.options import SourceOptions
-from undertow.sources.times import plain_time
+from undertow.sources.times import plain_time, to_json
 
 _MAX_LABELS = 2**22
 _MAX_TIMES = 2**24
@@ -84,10 +86,11 @@ class Table(Source):
                 "choose other columns for the modes, or give the labels that matter"
             )
         super().__init__(rows.name, sizes, rows.columns.modes, tuple(labels))
-        self._rows, self._sum = rows, options.duplicates == "sum"
+        self._rows, self.is_pipe, self._sum = rows, rows.is_pipe, options.duplicates == "sum"
         self._numbers = [{str(label): number for number, label in enumerate(known)} for known in labels]
         self._survey = survey
         self._sorted: _SortedRows | None = None
+        self._is_followed, self._on_bad = options.follow is not None, options.on_bad
         self.time_name = rows.columns.time
         if survey is not None and options.follow is None:
             self.length = len(survey.counts)
@@ -101,20 +104,55 @@ class Table(Source):
         return self._survey is not None and self.length is not None and not self._survey.in_order
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
-        return self._read_sorted(position) if self._must_sort else self._read_in_order(position)
+        history = History(self.name, position, is_pipe=self._rows.is_pipe)
+        done = rows = 0
+        if position is not None and history.is_known:
+            done, rows = (count_in(position, key, self.name) for key in ("slices", "rows"))
+        elif position is not None and ("place" in position or not self._must_sort):
+            self.notices.append(history.unchecked())
+            yield from self._read_unchecked(position)
+            return
+        elif position is not None:
+            done = count_in(position, "slice", self.name)
+            self.notices.append(history.unchecked())
+        slices = counted = 0
+        for each in self._slices_sorted() if self._must_sort else self._slices_in_order():
+            added = 0
+            if slices + 1 == done and history.is_known:  # the last slice done: has its time got more rows since?
+                added = counted + len(each.values) - rows
+                each = each.first(rows - counted)
+            history.add(*each.content())
+            slices, counted = slices + 1, counted + len(each.values)
+            if slices == done and history.is_known:
+                if counted != rows:
+                    raise history.other_data()
+                history.check()
+                self._note_reopened(each.time, added)
+            if slices > done:
+                marks: dict[str, JSON] = {"slices": slices, "rows": counted, **history.marks()}
+                yield self._raw(each, each.after | marks)
+        if slices < done:
+            raise history.ended_early()
 
     def identity(self) -> str:  # noqa: D102
-        if self.length is None or self.times is None:
-            return ""
-        return hashlib.sha256(json.dumps([str(self.times[0]), self._must_sort]).encode()).hexdigest()
+        return _identity(next(iter(self._survey.counts)), False) if self._survey and self._survey.counts else ""
+
+    def former_identities(self) -> tuple[str, ...]:
+        """Followed tables had none, and whether the rows were sorted was part of it."""
+        return ("", *([_identity(self.times[0], True)] if self._must_sort and self.times is not None else []))
 
     def close(self) -> None:  # noqa: D102
         self._rows.close()
         if self._sorted is not None:
             self._sorted.close()
 
-    def _read_in_order(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:
-        start, skip = (count_in(position, key, self.name) for key in ("place", "skip"))
+    def _read_unchecked(self, position: Mapping[str, JSON]) -> Iterator[Raw]:
+        """From a position of an earlier version, which has no digest."""
+        for each in self._slices_in_order(*(count_in(position, key, self.name) for key in ("place", "skip"))):
+            yield self._raw(each, each.after)
+
+    def _slices_in_order(self, start: int = 0, skip: int = 0) -> Iterator[_Rows]:
+        """Successive rows of one time. In a followed table those of the newest time wait until the next begins."""
         entries: list[NDArray[np.int64]] = []
         values: list[NDArray[np.float64]] = []
         time: Any = None
@@ -124,29 +162,45 @@ class Table(Source):
             begin = 0
             for run_time, count in _runs(batch.times):
                 if entries and run_time != time:
-                    yield self._raw(time, entries, values, after)
+                    yield _Rows(time, np.concatenate(entries), np.concatenate(values), after)
                     entries, values = [], []
                 entries.append(numbers[begin : begin + count])
                 values.append(batch.values[begin : begin + count])
                 begin += count
                 time, after = run_time, {"place": batch.start, "skip": batch.offset + begin}
-        if entries:
-            yield self._raw(time, entries, values, after)
+        if entries and self._is_followed:
+            self.notices.append(
+                f"the rows of {self.time_name} {plain_time(time)} at the end of {self.name} wait for the next "
+                f"{self.time_name}, since more of them may come: continue with --resume, without --follow if the table "
+                "is complete"
+            )
+        elif entries:
+            yield _Rows(time, np.concatenate(entries), np.concatenate(values), after)
 
-    def _read_sorted(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:
+    def _slices_sorted(self) -> Iterator[_Rows]:
         assert self._survey is not None
-        first = count_in(position, "slice", self.name)
         if self._sorted is None:
             self._sorted = _SortedRows(self._rows, self._survey, self._entries)
-        for index in range(first, len(self._survey.counts)):
-            time, block = self._sorted.times[index], self._sorted.slice(index)
-            yield self._raw(time, [block["entry"]], [block["value"]], {"slice": index + 1})
+        for index, time in enumerate(self._sorted.times):
+            block = self._sorted.slice(index)
+            yield _Rows(time, block["entry"], block["value"], {"slice": index + 1})
 
-    def _raw(
-        self, time: Any, entries: list[NDArray[np.int64]], values: list[NDArray[np.float64]], after: dict[str, JSON]
-    ) -> Raw:
-        time = plain_time(time)
-        return Raw(time, after, lambda: self._dense(time, np.concatenate(entries), np.concatenate(values)))
+    def _raw(self, rows: _Rows, after: dict[str, JSON]) -> Raw:
+        time = plain_time(rows.time)
+        return Raw(time, after, lambda: self._dense(time, rows.entries, rows.values))
+
+    def _note_reopened(self, time: Any, added: int) -> None:
+        """Rows that came after the slice of their time was done: it cannot be undone."""
+        if not added:
+            return
+        what = f"{added} more {'row' if added == 1 else 'rows'} of {self.time_name} {plain_time(time)}"
+        if self._on_bad == "stop":
+            raise StreamError(
+                f"{self.name} has got {what}, whose slice was done when the table ended there: leave these rows out "
+                "with --on-bad skip (on_bad='skip'), or start again with --overwrite and --follow, which holds the "
+                "newest time back until the next begins"
+            )
+        self.notices.append(f"{what} came to {self.name} after that slice was done and were left out")
 
     def _entries(self, batch: Batch) -> NDArray[np.int64]:
         """The index of each row's entry in a flattened slice."""
@@ -179,6 +233,23 @@ class Table(Source):
                 f"{self.name} has two rows for {labels} at {self.time_name} {time}: use duplicates='sum', or keep one"
             )
         return flat.reshape(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of one slice, and where the table continues after them."""
+
+    time: Any
+    entries: NDArray[np.int64]
+    values: NDArray[np.float64]
+    after: dict[str, JSON]
+
+    def first(self, count: int) -> _Rows:
+        return _Rows(self.time, self.entries[: max(0, count)], self.values[: max(0, count)], self.after)
+
+    def content(self) -> tuple[bytes, bytes, bytes]:
+        """What the digest of the table is made of."""
+        return json.dumps(to_json(plain_time(self.time))).encode(), self.entries.tobytes(), self.values.tobytes()
 
 
 class _SortedRows:
@@ -216,6 +287,10 @@ class _SortedRows:
     def close(self) -> None:
         """Give the disk space back."""
         self._file.close()
+
+
+def _identity(first_time: Any, is_sorted: bool) -> str:
+    return hashlib.sha256(json.dumps([str(first_time), is_sorted]).encode()).hexdigest()
 
 
 def _reserve(file: IO[bytes], size: int) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.sources.base import JSON, Item, Label, StreamError
-from undertow.sources.errors import check_real, foreign_position, one_sentence
+from undertow.sources.base import JSON, BadInputError, Item, Label, StreamError
+from undertow.sources.errors import check_real, foreign_position, left_out, one_sentence
 from undertow.sources.formats.base import Raw, Source, count_in
-from undertow.sources.options import Preparation
+from undertow.sources.options import Preparation, SourceOptions
 from undertow.sources.preparation import selecting
 from undertow.sources.preparation.masking import Mask
 from undertow.sources.preparation.resizing import Resizer, new_shape
@@ -27,10 +27,8 @@ _EXACT_IN_SINGLE = ("?", "b", "B", "h", "H", "e", "f")  # types whose every valu
 class PreparedStream:
     """The :class:`~undertow.sources.base.Stream` that :func:`open_stream` returns; ``format`` is one of its formats."""
 
-    def __init__(
-        self, source: Source, preparation: Preparation, mask: Mask | None, canonical: Mapping[str, str]
-    ) -> None:
-        self._source, self._preparation, self._mask, self._canonical = source, preparation, mask, canonical
+    def __init__(self, source: Source, preparation: Preparation, mask: Mask | None, options: SourceOptions) -> None:
+        self._source, self._preparation, self._mask, self._options = source, preparation, mask, options
         self.name, self.format, self.dims, self.time_name = source.name, source.format, source.dims, source.time_name
         chosen = dict(preparation.select)
         part = None
@@ -49,7 +47,8 @@ class PreparedStream:
         self._resizer = Resizer(cut, self.shape)
         self._step = self._known_step()
         self._keeper: TimeKeeper | None = None
-        self._fingerprint: str | None = None
+        self._fingerprints: tuple[str, ...] = ()
+        self._skipped, self._first_skipped, self._infinite = 0, "", 0
 
     @property
     def times(self) -> NDArray[Any] | None:
@@ -66,26 +65,47 @@ class PreparedStream:
 
     @property
     def notices(self) -> list[str]:  # noqa: D102
-        return [*self._source.notices, *(self._keeper.notices() if self._keeper else [])]
+        notices = [
+            *self._source.notices,
+            *self._source.skipped_rows(),
+            *(self._keeper.notices() if self._keeper else []),
+        ]
+        if self._skipped:
+            notices.append(left_out("slice", self._skipped, self.name, self._first_skipped))
+        if self._infinite:
+            values = "infinite value" if self._infinite == 1 else "infinite values"
+            notices.append(f"{self._infinite} {values} of {self.name} were taken as missing")
+        return notices
 
     @property
     def fingerprint(self) -> str:
-        """Digest of source and options. Checkpoints hold it: if its parts change, old stores cannot resume."""
-        if self._fingerprint is None:
-            with self._reading():
-                content = [
-                    self.name,
-                    self.format,
-                    self._source.identity(),
-                    self.shape,
-                    self.dims,
-                    self.labels,
-                    self.time_name,
-                    dict(sorted(self._canonical.items())),
-                    str(self._step) if self._preparation.gaps != "keep" else "",
-                ]
-                self._fingerprint = hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()
-        return self._fingerprint
+        """Digest of source and options, but for those that only say what happens to bad input.
+
+        Checkpoints hold it: if its parts change, old stores cannot resume.
+        """
+        return self._all_fingerprints()[0]
+
+    @property
+    def former_fingerprints(self) -> tuple[str, ...]:
+        """What earlier versions gave for the same stream."""
+        return self._all_fingerprints()[1:]
+
+    @property
+    def remedies(self) -> dict[str, str]:
+        """The options that only say what happens to bad input; a run may be resumed with others."""
+        return {
+            **self._preparation.remedies(),
+            "on_bad": self._options.on_bad,
+            "duplicates": str(self._options.duplicates or "refuse"),
+        }
+
+    def restarted(self, position: Mapping[str, JSON]) -> dict[str, JSON]:
+        """The position at the beginning of a pipe whose content follows what was read before this position."""
+        if not self._source.is_pipe:
+            raise StreamError(
+                f"{self.name} is no pipe, and only a pipe brings nothing but new data: leave new_data out"
+            )
+        return {**position, "source": None}
 
     def slices(self, position: Mapping[str, JSON] | None = None) -> Iterator[Item]:  # noqa: D102
         index, inner, last = self._start(position)
@@ -99,15 +119,62 @@ class PreparedStream:
                     self._note_early_end(index)
                     return
                 if self._when.wants(index, raw.time) and keeper.accepts(raw.time):
-                    for time in keeper.missing_before(raw.time):
-                        keeper.record(time)
-                        yield Item(np.full(self.shape, np.nan), time, _position(index, inner, keeper))
-                    keeper.record(raw.time)
-                    yield Item(self._values(raw, index), raw.time, _position(index + 1, raw.position, keeper))
+                    values = self._usable(raw, index)
+                    if values is not None:
+                        for time in keeper.missing_before(raw.time):
+                            keeper.record(time)
+                            yield Item(np.full(self.shape, np.nan), time, _position(index, inner, keeper))
+                        keeper.record(raw.time)
+                        yield Item(values, raw.time, _position(index + 1, raw.position, keeper))
                 index, inner = index + 1, raw.position
 
     def close(self) -> None:  # noqa: D102
         self._source.close()
+
+    def _all_fingerprints(self) -> tuple[str, ...]:
+        """The present one first."""
+        if not self._fingerprints:
+            with self._reading():
+                identities = (self._source.identity(), *self._source.former_identities())
+                former = self._options.canonical() | self._preparation.canonical()
+                present = self._options.remedied().canonical() | self._preparation.remedied().canonical()
+                step = str(self._step) if self._preparation.gaps != "keep" else ""
+                every = [self._fingerprint(each, present, "") for each in identities]
+                every += [self._fingerprint(each, former, step) for each in identities]
+                self._fingerprints = tuple(dict.fromkeys(every))
+        return self._fingerprints
+
+    def _fingerprint(self, identity: str, options: dict[str, str], step: str) -> str:
+        named = [self.name, self.format, identity, self.shape, self.dims, self.labels, self.time_name]
+        content = [*named, dict(sorted(options.items())), step]
+        return hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()
+
+    def _usable(self, raw: Raw, index: int) -> NDArray[np.floating[Any]] | None:
+        """The values of a slice; None if it is bad and to be skipped."""
+        try:
+            return self._values(raw, index)
+        except BadInputError as error:
+            if self._options.on_bad == "stop":
+                raise StreamError(f"{error}, or leave such slices out with --on-bad skip (on_bad='skip')") from error
+            self._skipped += 1
+            self._first_skipped = self._first_skipped or str(error).partition(": ")[0]
+            return None
+
+    def _without_infinity(self, values: NDArray[np.floating[Any]], index: int) -> NDArray[np.floating[Any]]:
+        """Infinite values are missing, or end the stream."""
+        if not np.isinf([np.fmax.reduce(values, axis=None), np.fmin.reduce(values, axis=None)]).any():
+            return values
+        infinite = np.isinf(values)
+        count = int(infinite.sum())
+        if self._options.on_bad == "stop":
+            which = "an infinite value" if count == 1 else f"{count} infinite values"
+            raise StreamError(
+                f"slice {index} of {self.name} holds {which}: take them as missing with --missing-value inf,-inf "
+                "(missing_value='inf,-inf') or --on-bad skip (on_bad='skip')"
+            )
+        self._infinite += count
+        values[infinite] = np.nan
+        return values
 
     def _note_early_end(self, index: int) -> None:
         claimed = self._source.length
@@ -144,7 +211,7 @@ class PreparedStream:
         array = np.asarray(raw.load())
         check_real(self.name, array.dtype)
         if array.shape != self._source.shape:
-            raise StreamError(
+            raise BadInputError(
                 f"{self.name} must have slices of one shape, {self._source.shape}, but slice {index} has "
                 f"{array.shape}: resize or leave it out"
             )
@@ -157,7 +224,7 @@ class PreparedStream:
             values[_equal(array, missing)] = np.nan
         if mask is not None:
             values[~self._cut(mask)] = np.nan
-        return self._resizer(values)
+        return self._resizer(values if array.dtype.kind in "biu" else self._without_infinity(values, index))
 
     def _cut(self, array: NDArray[Any]) -> NDArray[Any]:
         for mode, part in enumerate(self._parts):

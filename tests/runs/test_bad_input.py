@@ -1,0 +1,115 @@
+"""Slices that cannot be used: a run stops at them with the remedy, and resuming with that remedy goes on."""
+
+import io
+import json
+import sys
+from contextlib import closing
+
+import numpy as np
+import pytest
+from stubs import StubModel, StubStream, load_stub, store_stub
+
+from undertow.runs import RunError, run
+from undertow.sources import open_stream
+
+SHAPE = (2, 3)
+
+
+def stored(folder):
+    import zarr
+
+    return zarr.open_group(folder, mode="r")["time"][:].tolist()
+
+
+def json_slices(times, infinite_at=None):
+    rows = []
+    for index, time in enumerate(times):
+        values = np.arange(6.0).reshape(SHAPE) + index
+        values[0, 1] = np.inf if index == infinite_at else values[0, 1]
+        rows.append(json.dumps({"time": time, "values": values.tolist()}))
+    return "\n".join(rows) + "\n"
+
+
+def run_file(path, store, stream_options=None, **options):
+    with closing(open_stream(path, **(stream_options or {}))) as stream:
+        return run(stream, StubModel(), store=store, load=load_stub, **options)
+
+
+@pytest.mark.parametrize(
+    ("times", "message", "kept"),
+    [
+        ([0, 1, "noon", 3], "of another kind", [0, 1, 3]),
+        ([0, 1, None, 3], "of another kind", [0, 1, 3]),
+        ([0, 1, 2**63, 3], "64 bits cannot hold", [0, 1, 3]),
+        ([0.5, 1.5, 2**2000, 3.5], "64 bits cannot hold", [0.5, 1.5, 3.5]),
+        (["a", "b", "\ud800", "d"], "lone surrogate", ["a", "b", "d"]),
+        ([2**63, 1, 2, 3], "64 bits cannot hold", [1, 2, 3]),
+    ],
+)
+def test_a_bad_time_stops_the_run_and_the_remedy_resumes_it(tmp_path, times, message, kept):
+    (tmp_path / "a.jsonl").write_text(json_slices(times))
+    with pytest.raises(RunError, match=rf"{message}.*--on-bad skip"):
+        run_file(tmp_path / "a.jsonl", tmp_path / "store")
+    told = []
+    summary = run_file(tmp_path / "a.jsonl", tmp_path / "store", resume=True, on_bad="skip", notify=told.append)
+    assert summary.slices == 3
+    assert stored(tmp_path / "store") == kept
+    assert any("1 slice of a.jsonl could not be used and was left out" in sentence for sentence in told)
+
+
+@pytest.mark.parametrize("remedy", [{"on_bad": "skip"}, {"missing_value": "inf,-inf"}])
+def test_one_infinite_value_stops_the_run_and_both_remedies_resume_it(tmp_path, remedy):
+    (tmp_path / "a.jsonl").write_text(json_slices(range(4), infinite_at=2))
+    with pytest.raises(RunError, match=r"slice 2 of a.jsonl holds an infinite value.*missing_value='inf,-inf'.*on_bad"):
+        run_file(tmp_path / "a.jsonl", tmp_path / "store", keep="data")
+    summary = run_file(tmp_path / "a.jsonl", tmp_path / "store", remedy, keep="data", resume=True)
+    assert summary.slices == 4
+    assert stored(tmp_path / "store") == [0, 1, 2, 3]
+    assert any("another way from here on" in sentence for sentence in summary.notices)
+
+
+def test_a_store_of_another_source_is_still_refused(tmp_path):
+    (tmp_path / "a.jsonl").write_text(json_slices(range(4)))
+    run_file(tmp_path / "a.jsonl", tmp_path / "store")
+    with pytest.raises(RunError, match="another source"):
+        run_file(tmp_path / "a.jsonl", tmp_path / "store", {"missing_value": "0", "on_bad": "skip"}, resume=True)
+
+
+def test_a_slice_that_the_model_refuses_is_skipped_on_request(tmp_path):
+    class Fussy(StubModel):
+        def update(self, x):
+            if self.steps == 3:
+                self.steps += 1
+                raise ValueError("x must be nice: make it so")
+            return super().update(x)
+
+    summary = run(StubStream(6), Fussy(), store=tmp_path / "store", load=load_stub, on_bad="skip")
+    assert summary.slices == 5
+    assert summary.notices == ("1 slice of stub could not be used and was left out, the first: x must be nice",)
+
+
+def send(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content.encode()))))
+
+
+def test_a_resumed_pipe_is_compared_and_new_data_is_taken_on_request(tmp_path, monkeypatch):
+    store = tmp_path / "store"
+    send(monkeypatch, json_slices(range(5)))
+    run_file("-", store, limit=3)
+    send(monkeypatch, json_slices(range(5, 9)))
+    with pytest.raises(RunError, match=r"brings other data .* --new-data"):
+        run_file("-", store, resume=True)
+    assert stored(store) == [0, 1, 2]
+    send(monkeypatch, json_slices(range(5)))
+    assert run_file("-", store, resume=True).new_slices == 2
+    send(monkeypatch, json_slices(range(5, 9)))
+    assert run_file("-", store, resume=True, new_data=True).slices == 9
+    assert stored(store) == list(range(9))
+
+
+def test_new_data_goes_with_resume_and_with_pipes_only(tmp_path):
+    with pytest.raises(RunError, match="--resume --new-data"):
+        store_stub(tmp_path / "store", new_data=True)
+    store_stub(tmp_path / "store")
+    with pytest.raises(RunError, match="new_data is for pipes"):
+        store_stub(tmp_path / "store", resume=True, new_data=True)
