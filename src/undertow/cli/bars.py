@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from undertow.lab.reporter import Reporter
 
-class Bars:
+
+class Bars(Reporter):
     """A reporter for `undertow.lab` that draws; sentences are shown once, above the bars."""
 
     def __init__(self, console: Console) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
 
-
-class Reporter(Protocol):
-    """Hears about every evaluation and every slice."""
+class Reporter:
+    """Hears about every evaluation and every slice; this one shows nothing."""
 
     def begin(self, total: int) -> None:
         """The number of evaluations ahead."""
@@ -24,23 +22,11 @@ class Reporter(Protocol):
         """Something a person should know."""
 
 
-class Silent:
+class Silent(Reporter):
     """Keeps the sentences, shows nothing."""
 
     def __init__(self) -> None:
         self.sentences: list[str] = []
-
-    def begin(self, total: int) -> None:
-        """Nothing."""
-
-    def start(self, label: str, slices: int) -> None:
-        """Nothing."""
-
-    def tick(self) -> None:
-        """Nothing."""
-
-    def done(self) -> None:
-        """Nothing."""
 
     def say(self, sentence: str) -> None:
         """Keep it."""

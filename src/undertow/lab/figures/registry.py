@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from undertow.lab.cases.case import Condition
 from undertow.lab.figures.figure import Panel, PaperFigure
@@ -14,6 +15,7 @@ _COMPLETE = (*_UNDERTOW, "online_cp", "online_sgd", "olstec")
 _FULL, _SAMPLED = Condition(1.0, 0.02), Condition(0.15, 0.02)
 _SEVERE = Condition(0.1, 0.1)
 _RANK_SETTINGS = {"max_rank": 20, "window": 20, "forgetting": 0.8}
+_RANK_QUICK = {"slices": 20, "burn_in": 15, "crop": 40}
 _MRI_SETTINGS = {"max_rank": 15, "window": 20, "forgetting": 0.98}
 _MULTISLICE_SETTINGS = {"max_rank": 30, "window": 5, "forgetting": 0.98}
 _ABILENE = {"slices": 300, "burn_in": 10}
@@ -25,6 +27,21 @@ _DRAWS = (
     "row, as the paper's text can be read. 2 % outliers as in text and scripts (the captions say 1 %). "
 )
 _SYNTHETIC_QUICK = {"slices": 25, "burn_in": 15}
+_AIRPORT: dict[str, Any] = {
+    "paper": _MRI_SETTINGS,
+    "size": {"slices": 60, "burn_in": 9, "stride": 1},
+    "quick": {"slices": 14, "burn_in": 9},
+    "frames": (9, 49),
+}
+
+
+def _both(
+    condition: Condition, methods: tuple[str, ...], shows: str, suffix: str = "", **more: Any
+) -> tuple[Panel, ...]:
+    """One panel for each generator."""
+    generators = (("authors' generator", "authors"), ("drifting normal factors", "drifting"))
+    return tuple(Panel(title, name + suffix, condition, methods, shows, **more) for title, name in generators)
+
 
 _ALL = (
     PaperFigure(
@@ -35,10 +52,7 @@ _ALL = (
         + "Undertow runs with its defaults; the baselines and the paper's model are given the true rank. Baselines get "
         "their published settings and data of unit size; naive methods, which the paper leaves out, are shown.",
         "curves",
-        (
-            Panel("authors' generator", "authors", _FULL, _COMPLETE, "all_error", quick=_SYNTHETIC_QUICK),
-            Panel("drifting normal factors", "drifting", _FULL, _COMPLETE, "all_error", quick=_SYNTHETIC_QUICK),
-        ),
+        _both(_FULL, _COMPLETE, "all_error", quick=_SYNTHETIC_QUICK),
         _SHORT,
     ),
     PaperFigure(
@@ -48,10 +62,7 @@ _ALL = (
         _DRAWS + "Every method gets the same 15 %: in the authors' script their own method was given all entries, the "
         "baselines 15 %. The error is taken on hidden entries.",
         "curves",
-        (
-            Panel("authors' generator", "authors", _SAMPLED, _STREAMING, "hidden_error", quick=_SYNTHETIC_QUICK),
-            Panel("drifting normal factors", "drifting", _SAMPLED, _STREAMING, "hidden_error", quick=_SYNTHETIC_QUICK),
-        ),
+        _both(_SAMPLED, _STREAMING, "hidden_error", quick=_SYNTHETIC_QUICK),
         _SHORT,
     ),
     PaperFigure(
@@ -61,19 +72,7 @@ _ALL = (
         "BRTF gets 100 iterations, tolerance 1e-6, the true rank and data of unit size, and the same mask as "
         "the others. The error is that of the low rank on hidden entries.",
         "curves",
-        (
-            Panel(
-                "authors' generator", "authors", _SAMPLED, (*_UNDERTOW, "brtf"), "hidden_error", quick=_SYNTHETIC_QUICK
-            ),
-            Panel(
-                "drifting normal factors",
-                "drifting",
-                _SAMPLED,
-                (*_UNDERTOW, "brtf"),
-                "hidden_error",
-                quick=_SYNTHETIC_QUICK,
-            ),
-        ),
+        _both(_SAMPLED, (*_UNDERTOW, "brtf"), "hidden_error", quick=_SYNTHETIC_QUICK),
         _SHORT,
     ),
     PaperFigure(
@@ -85,20 +84,9 @@ _ALL = (
         "hidden entries is shown below it.",
         "curves",
         tuple(
-            Panel(
-                title,
-                stream,
-                _SEVERE,
-                (*_UNDERTOW, "brtf"),
-                shows,
-                paper=_RANK_SETTINGS,
-                quick={"slices": 20, "burn_in": 15, "crop": 40},
-            )
+            panel
             for shows in ("rank", "hidden_error")
-            for title, stream in (
-                ("authors' generator", "authors_rank10"),
-                ("drifting normal factors", "drifting_rank10"),
-            )
+            for panel in _both(_SEVERE, (*_UNDERTOW, "brtf"), shows, "_rank10", paper=_RANK_SETTINGS, quick=_RANK_QUICK)
         ),
         "Quick run: 20 slices of 40×40 instead of 100 of 50×50, one seed.",
     ),
@@ -110,19 +98,7 @@ _ALL = (
         "something is the error of the prediction of each frame before it is seen, and it is given for all; the "
         "picture is the paper's. Pixels are divided by the mean of the first frame for methods that need it.",
         "pictures",
-        (
-            Panel(
-                "every pixel shown",
-                "airport",
-                Condition(1.0),
-                _COMPLETE,
-                "prediction_error",
-                paper=_MRI_SETTINGS,
-                size={"slices": 60, "burn_in": 9, "stride": 1},
-                quick={"slices": 14, "burn_in": 9},
-                frames=(9, 49),
-            ),
-        ),
+        (Panel("every pixel shown", "airport", Condition(1.0), _COMPLETE, "prediction_error", **_AIRPORT),),
         _CROPPED,
         seeds=1,
     ),
@@ -133,19 +109,7 @@ _ALL = (
         "The same mask for all, and the error on hidden pixels. Frame 10 comes before the windows are full: it shows "
         "how quickly a method starts.",
         "pictures",
-        (
-            Panel(
-                "15 % of the pixels shown",
-                "airport",
-                Condition(0.15),
-                _STREAMING,
-                "hidden_error",
-                paper=_MRI_SETTINGS,
-                size={"slices": 60, "burn_in": 9, "stride": 1},
-                quick={"slices": 14, "burn_in": 9},
-                frames=(9, 49),
-            ),
-        ),
+        (Panel("15 % of the pixels shown", "airport", Condition(0.15), _STREAMING, "hidden_error", **_AIRPORT),),
         _CROPPED,
         seeds=1,
     ),

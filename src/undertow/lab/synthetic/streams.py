@@ -12,7 +12,7 @@ therefore the same whatever fraction of it is observed or corrupted, and methods
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -81,16 +81,9 @@ def drifting(
     """
     sizes = _check(shape, rank, slices, drift, change_at)
     draws = Draws(seed)
-    progress = drift * np.arange(1, slices + 1) / slices
     rows = _temporal_rows(temporal, slices, rank, draws.temporal)
-    low_rank = np.empty((slices, *sizes))
-    for part in _parts(slices, change_at):
-        start = [draws.factors.standard_normal((size, rank)) for size in sizes]
-        end = [draws.factors.standard_normal((size, rank)) for size in sizes]
-        for t in range(part.start, part.stop):
-            s = progress[t]
-            factors = [(1 - s) * p + s * q for p, q in zip(start, end, strict=True)]
-            low_rank[t] = _compose(rows[t], factors)
+    progress = drift * np.arange(1, slices + 1) / slices
+    low_rank = _low_rank(sizes, rows, progress, change_at, draws.factors.standard_normal, lambda s, mode: s)
     if normalize:
         low_rank /= np.abs(low_rank).mean()
     outlier_mask, signs = place_outliers(low_rank.shape, outlier_fraction, outlier_sign, draws.outliers)
@@ -135,18 +128,10 @@ def authors(
     """
     sizes = _check(shape, rank, slices, drift, change_at)
     draws = Draws(seed)
-    progress = drift * np.arange(1, slices + 1) / _AUTHORS_PERIOD
     rows = _temporal_rows(temporal, slices, rank, draws.temporal)
-    low_rank = np.empty((slices, *sizes))
-    for part in _parts(slices, change_at):
-        start = [draws.factors.uniform(size=(size, rank)) for size in sizes]
-        end = [draws.factors.uniform(size=(size, rank)) for size in sizes]
-        for t in range(part.start, part.stop):
-            s = progress[t]
-            factors = [
-                (1 - s) * p + (s if mode == 0 else s**2) * q for mode, (p, q) in enumerate(zip(start, end, strict=True))
-            ]
-            low_rank[t] = _compose(rows[t], factors)
+    progress = drift * np.arange(1, slices + 1) / _AUTHORS_PERIOD
+    uniform, slower = draws.factors.random, lambda s, mode: s if mode == 0 else s**2
+    low_rank = _low_rank(sizes, rows, progress, change_at, uniform, slower)
     # Normal temporal rows can give a first slice whose mean is near 0 or below; its mean size is always a scale.
     first = float(low_rank[0].mean() if temporal == "constant" else np.abs(low_rank[0]).mean())
     unit = first if normalize else 1.0
@@ -176,9 +161,24 @@ def _check(shape: Sequence[int], rank: int, slices: int, drift: float, change_at
     return sizes
 
 
-def _parts(slices: int, change_at: int | None) -> list[slice]:
-    """The stretches of the stream that share one pair (P, Q)."""
-    return [slice(0, slices)] if change_at is None else [slice(0, change_at), slice(change_at, slices)]
+def _low_rank(
+    sizes: tuple[int, ...],
+    rows: Floats,
+    progress: Floats,
+    change_at: int | None,
+    draw: Callable[[tuple[int, int]], Floats],
+    weight: Callable[[float, int], float],
+) -> Floats:
+    """L_t of factors (1 − s) P + weight(s, mode) Q; P and Q are drawn anew at `change_at`."""
+    slices, rank = rows.shape
+    low_rank = np.empty((slices, *sizes))
+    for first, last in ((0, slices),) if change_at is None else ((0, change_at), (change_at, slices)):
+        start, end = ([draw((size, rank)) for size in sizes] for _ in range(2))
+        for t in range(first, last):
+            s = progress[t]
+            pairs = enumerate(zip(start, end, strict=True))
+            low_rank[t] = _compose(rows[t], [(1 - s) * p + weight(s, mode) * q for mode, (p, q) in pairs])
+    return low_rank
 
 
 def _temporal_rows(temporal: Temporal, slices: int, rank: int, rng: np.random.Generator) -> Floats:
