@@ -42,7 +42,7 @@ def test_fit_starts_anew(model):
 
 
 def test_the_paper_model_transforms_too():
-    model = ut.RobustCP("paper", **SMALL).partial_fit(DATA.values[:6])
+    model = ut.RobustCP("paper", **SMALL, dtype="float64").partial_fit(DATA.values[:6])
     before = model.reconstruct()
     filled = model.transform(DATA.values[6:8])
     assert filled.shape == (2, 6, 5)
@@ -212,7 +212,7 @@ def test_numpy_numbers_are_numbers(tmp_path):
 
 
 def test_rank_factors_and_repr_agree():
-    model = ut.RobustCP("paper", **SMALL)
+    model = ut.RobustCP("paper", **SMALL, dtype="float64")
     result = model.partial_fit(DATA.values[:6]).smoothed()
     assert model.factors.temporal.shape == (4, result.rank)
     assert f"{result.rank} components" in repr(model)

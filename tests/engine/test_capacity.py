@@ -104,3 +104,16 @@ def test_the_first_slice_decides_which_entries_are_kept():
     assert not capacity.prefers_entries(20, replace(few, shape=(200, 400)))  # small
     many = np.unravel_index(np.arange(60_000), (1000, 1000))
     assert not capacity.prefers_entries(20, ut.Entries(many, np.ones(60_000), (1000, 1000)))  # 6 %
+
+
+def test_a_window_of_observed_entries_grows_and_keeps_them():
+    config = ut.make_config("fixed", max_rank=3, window=4, noise="shared")
+    state = ut.init(config, (6, 5), entries=8)
+    values = jnp.arange(4.0 * 64).reshape(4, 64)
+    state = replace(state, core=replace(state.core, window=replace(state.core.window, values=values)))
+    assert capacity.with_entry_capacity(state, 64) is state
+    wide = capacity.with_entry_capacity(state, 96)
+    assert wide.entry_capacity == 96
+    np.testing.assert_array_equal(wide.core.window.values, np.pad(values, ((0, 0), (0, 32))))
+    shapes = {array.shape for array in wide.core.window.entry_index.indices}
+    assert shapes == {wide.core.window.mask.shape, (4, 96)} == {wide.core.outliers.probability.shape}

@@ -16,8 +16,8 @@ from undertow.inputs.scaling import Scaling
 from undertow.inputs.transfer import DeviceSlice
 from undertow.lab.synthetic.streams import drifting
 
-SHAPE = (12, 10)
-SMALL = {"max_rank": 4, "window": 6}
+SHAPE = (6, 5)
+SMALL = {"max_rank": 3, "window": 4}
 CONFIGS = candidate_configs("default", SMALL, SHAPE)
 
 
@@ -108,7 +108,7 @@ def test_one_that_joined_late_is_scored_once_its_window_is_full():
     before = at_work([-1.0, -1.0], CONFIGS[:2], steps=50)
     piece = as_slice(np.ones(SHAPE))
     cross_predicted = [CrossPrediction(piece.values + 0.1, np.ones(SHAPE))] * 2
-    for steps, counts in ((5, 5), (6, 6)):
+    for steps, counts in ((3, 5), (4, 6)):
         young = replace(before.candidates[1], state=replace(before.candidates[1].state, steps=steps))
         after = selection.with_scores(replace(before, candidates=(before.candidates[0], young)), piece, cross_predicted)
         assert [candidate.scored for candidate in after.candidates] == [6, counts]
@@ -309,17 +309,17 @@ def test_a_step_leaves_the_selection_it_came_from():
 # Two settings that are selected from, each on its own
 
 
-def sizes(slices=24, seed=0):
+def sizes(slices=24, seed=0, shape=SHAPE):
     """Positive data whose sizes differ by factors, with noise in proportion: (observed with gaps, complete)."""
     rng = np.random.default_rng(seed)
-    rows, columns = rng.normal(size=(SHAPE[0], 1)), rng.normal(size=(1, SHAPE[1]))
+    rows, columns = rng.normal(size=(shape[0], 1)), rng.normal(size=(1, shape[1]))
     times = 0.3 * rng.normal(size=(slices, 1, 1)).cumsum(0)
-    complete = 100 * np.exp(rows + columns + times + 0.1 * rng.normal(size=(slices, *SHAPE)))
+    complete = 100 * np.exp(rows + columns + times + 0.1 * rng.normal(size=(slices, *shape)))
     return np.where(rng.random(complete.shape) < 0.8, complete, np.nan), complete
 
 
 def single(values, **settings):
-    state = ut.init(ut.make_config("fixed", **SMALL, **settings), SHAPE)
+    state = ut.init(ut.make_config("fixed", **{**SMALL, **settings}), values.shape[1:])
     results = []
     for x in values:
         state, result = ut.step(state, x)
@@ -338,10 +338,10 @@ def test_units_do_not_matter_on_the_logarithmic_scale():
         np.testing.assert_allclose(other.outlier_probability, one.outlier_probability, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_error_bars_on_the_logarithmic_scale_grow_with_the_size():
-    values, complete = sizes()
-    _, results = single(values, scale="log", level=True)
+    values, complete = sizes(shape=(12, 10))
+    _, results = single(values, scale="log", level=True, max_rank=4, window=6)
     covered = []
     for x, truth, result in list(zip(values, complete, results, strict=True))[10:]:
         assert np.isfinite(result.std).all()
