@@ -16,13 +16,18 @@ from undertow.config import make_config
 from undertow.model import level as levels
 from undertow.model.types import Contaminated, Core, Factors, GaussianGamma, Window
 
-PALETTE = [((5,), 2, 4), ((4, 3), 3, 3), ((3, 4, 2), 2, 2), ((2, 3, 2, 2), 2, 3), ((6,), 1, 1)]
+PALETTE = [((5,), 2, 4), ((4, 3), 3, 3), ((3, 4, 2), 3, 2), ((2, 3, 2, 2), 2, 3), ((6,), 1, 1)]
 """(shape, components, window): few, because each compiles anew."""
 CASES = pytest.mark.parametrize(
     ("shape", "size", "length"),
-    [*PALETTE[:3], *(pytest.param(*case, marks=pytest.mark.full) for case in PALETTE[3:])],
+    [case if len(case[0]) == 3 else pytest.param(*case, marks=pytest.mark.full) for case in PALETTE],
 )
-"""One, two and three modes; four, and the smallest of all, in the full tier."""
+"""Three modes always; one, two and four, and the smallest of all, in the full tier."""
+WITH_VECTORS = pytest.mark.parametrize(
+    ("shape", "size", "length"),
+    [case if case in (PALETTE[0], PALETTE[2]) else pytest.param(*case, marks=pytest.mark.full) for case in PALETTE],
+)
+"""The same with vectors among the first: for operations that treat the last mode apart."""
 
 
 def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, dead=True, **changes):

@@ -193,13 +193,13 @@ def test_wanderers_are_found_to_be_fast_and_jitterers_slow():
     assert (fastest[10:] <= WALK_RATIOS.index(0.01)).all()
 
 
-@pytest.mark.parametrize("robustnessed", [1.0, 0.02])
-def test_one_outlier_changes_no_walk(robustnessed):
+@pytest.mark.parametrize("weight", [1.0, 0.02])
+def test_one_outlier_changes_no_walk(weight):
     values = wanderers_and_jitterers()
     plain, _ = walks_found(values)
     values[60] += 1e4
     robustness = np.ones(values.shape)
-    robustness[60] = robustnessed  # whether the outlier model has noticed or not
+    robustness[60] = weight  # whether the outlier model has noticed or not
     hit, level = walks_found(values, robustness=robustness)
     assert (hit[:10] > 1).all()
     assert (hit[10:] < 0.05).all()

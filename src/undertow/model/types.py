@@ -27,7 +27,7 @@ class EntryIndex:
     Attributes:
         indices: (W, E) int32 for each mode. Sorted, the biggest mode first, so that neighbours share rows.
         fibres: (W, E) int32 for each of the N − 2 biggest modes: the first position of the slice whose indices are the
-            same on all smaller modes (see `observed.leading_direction`).
+            same on all smaller modes (see `directions.py`).
         lengths: (W,) int32.
         sizes: I_1, …, I_N.
     """

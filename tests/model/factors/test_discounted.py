@@ -181,12 +181,13 @@ def test_a_short_window_and_its_statistics_know_as_much_as_a_long_window():
             slice_scale=core.outliers.slice_scale.at[place].set(whole.outliers.slice_scale[slot]),
         )
         core = replace(core, window=window, factors=factors, outliers=outliers)
+    updated = jax.jit(update_axes, static_argnums=(4, 5))
     for axis in (1, 2):
         rows = []
         for one in (whole, core):
             omega = one.window.slice_weights(settings.forgetting)
             weights, targets = contaminated.weights_and_targets(one.outliers, one.window, omega)
-            rows.append(update_axes(one.factors, weights, weights * targets, omega, [axis], 0)[0])
+            rows.append(updated(one.factors, weights, weights * targets, omega, (axis,), 0)[0])
         np.testing.assert_allclose(dense.means_of(rows[1])[axis], dense.means_of(rows[0])[axis], rtol=1e-10)
         np.testing.assert_allclose(dense.covariances_of(rows[1])[axis], dense.covariances_of(rows[0])[axis], rtol=1e-10)
     omegas = [one.window.slice_weights(settings.forgetting) for one in (whole, core)]
@@ -256,7 +257,7 @@ def trajectory(case):
 
 
 @double
-@pytest.mark.parametrize("case", [1, 2])
+@pytest.mark.parametrize("case", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_no_update_lowers_the_elbo_with_discounted_statistics(case):
     shape, size, length = dense.PALETTE[case]
     run, names = trajectory(case)
@@ -310,7 +311,7 @@ def test_pruning_counts_the_statistics_and_leaves_a_free_slot(shape, size, lengt
                 )
         return total
 
-    got = discounted.change(factors, smaller, factors.discounted)
+    got = jax.jit(discounted.change)(factors, smaller, factors.discounted)
     np.testing.assert_allclose(got, terms(smaller) - terms(factors), rtol=1e-9, atol=1e-9)
     for mode in range(len(shape)):
         assert not unpack(smaller.discounted.gram[mode])[:, 0].any()
@@ -321,10 +322,13 @@ def test_pruning_counts_the_statistics_and_leaves_a_free_slot(shape, size, lengt
     assert float(smaller.discounted.row_count[0]) == float(smaller.discounted.row_square[0]) == 0
     omega = core.window.slice_weights(settings.forgetting)
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
-    fit = CandidateFit(weights, targets, (weights * targets**2).sum(), (omega > 0).sum(), omega, 0.1)
-    candidate = fit.finished(fit.draft())
-    grown = added(smaller, candidate)
-    assert not pack(unpack(grown.discounted.gram[0])[:, :1, :1]).any()
+
+    @jax.jit
+    def grown(factors):
+        fit = CandidateFit(weights, targets, (weights * targets**2).sum(), (omega > 0).sum(), omega, 0.1)
+        return added(factors, fit.finished(fit.draft()))
+
+    assert not pack(unpack(grown(smaller).discounted.gram[0])[:, :1, :1]).any()
 
 
 @double
@@ -368,8 +372,9 @@ def leaves(state):
     return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(state.core)]
 
 
+@pytest.mark.slow
 def test_the_state_does_not_grow_and_the_step_is_compiled_once():
-    config = ut.make_config("fast", max_rank=3, window=3)
+    config = ut.make_config("fast", max_rank=3, window=4)
     state = ut.init(config, (6, 5))
     first, before = leaves(state), model_step._cache_size()
     for x in drifting((6, 5), 2, slices=12, seed=0).values:
@@ -386,6 +391,7 @@ def test_without_recursive_memory_there_are_none():
     assert core.outliers.discounted is None
 
 
+@pytest.mark.full
 def test_a_short_window_remembers_evicted_slices():
     """Sparse slices: three of them say too little about the factors."""
     stream = drifting((15, 15), 3, slices=50, observed=0.25, drift=0.0, seed=1)
@@ -400,10 +406,19 @@ def test_a_short_window_remembers_evicted_slices():
     assert errors["recursive"] < 0.7 * errors["window"]
 
 
-@pytest.mark.parametrize("settings", [{"level": True}, {"robust": False}, {"noise": "shared"}, {"scale": "log"}])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"level": True}, marks=pytest.mark.full),
+        {"robust": False},
+        {"noise": "shared"},
+        {"scale": "log"},
+    ],
+)
 def test_every_variant_takes_recursive_memory(settings):
     stream = drifting((6, 5), 2, slices=15, observed=0.8, seed=2)
-    model = ut.RobustCP("fast", max_rank=3, window=3, **settings)
+    model = ut.RobustCP("fast", max_rank=3, window=4, **settings)
     results = [model.update(x) for x in stream.values]
     assert all(np.isfinite(result.low_rank).all() and np.isfinite(result.std).all() for result in results)
     assert np.isfinite(model.smoothed(2).low_rank).all()

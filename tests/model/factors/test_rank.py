@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import dense
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -36,18 +37,23 @@ def test_pruning_gains_what_it_says(shape, size, length):
     settings, core = dense.random_core(shape, size, length, "default", seed=10)
     shrunk = replace(core.factors, means=tuple(mean.at[:, 0].multiply(1e-9) for mean in core.factors.means))
     core = replace(core, factors=shrunk)
-    omega = core.window.slice_weights(settings.forgetting)
-    weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
-    residual, variance = targets - predict.low_rank(core.factors), predict.variance(core.factors)
-    smaller = rank.without(core.factors, jnp.argmin(jnp.where(core.factors.active, rank.sizes(core.factors), jnp.inf)))
-    change = bound(settings, replace(core, factors=smaller)) - bound(settings, core)
-    after, residual_after, variance_after, pruned = rank.prune_smallest(
-        core.factors, residual, variance, weights, omega, settings.precision_prior
-    )
+
+    @jax.jit
+    def both_ways(core):
+        omega = core.window.slice_weights(settings.forgetting)
+        weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
+        residual, variance = targets - predict.low_rank(core.factors), predict.variance(core.factors)
+        smallest = jnp.argmin(jnp.where(core.factors.active, rank.sizes(core.factors), jnp.inf))
+        smaller = replace(core, factors=rank.without(core.factors, smallest))
+        found = rank.prune_smallest(core.factors, residual, variance, weights, omega, settings.precision_prior)
+        expected = targets - predict.low_rank(found[0]), predict.variance(found[0])
+        return found, expected, bound(settings, smaller) - bound(settings, core)
+
+    (after, residual, variance, pruned), expected, change = both_ways(core)
     assert bool(pruned) == bool(change > 0)
     assert int(after.active.sum()) == int(core.factors.active.sum()) - int(pruned)
-    np.testing.assert_allclose(residual_after, targets - predict.low_rank(after), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(variance_after, predict.variance(after), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(residual, expected[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(variance, expected[1], rtol=1e-9, atol=1e-12)
 
 
 def test_collinearity_is_the_product_of_the_largest_cosines():
@@ -67,4 +73,4 @@ def test_collinearity_is_the_product_of_the_largest_cosines():
                 for mean in dense.means_of(factors)
             ]
         )
-    np.testing.assert_allclose(rank.collinearity(factors), expected, rtol=1e-9)
+    np.testing.assert_allclose(jax.jit(rank.collinearity)(factors), expected, rtol=1e-9)

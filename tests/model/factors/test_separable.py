@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import dense
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -37,16 +38,22 @@ def setting(shape, size, length, filled=None, observed=0.9):
     return settings, core, missing, core.window.slice_weights(settings.forgetting)
 
 
-@pytest.mark.usefixtures("double")
-@pytest.mark.parametrize("short", [0, 1])
-@pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE[:4])
-def test_a_sweep_is_the_sweep_over_all_entries(shape, size, length, short):
-    _, core, missing, omega = setting(shape, size, length, filled=max(length - short, 1))
+@jax.jit
+def both_sweeps(core, missing, omega):
+    """Over all entries, and by separable sums."""
     weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
     expected, _ = dense_factors.sweep(core.factors, weights, targets, omega, 0.6)
-    found, failed = separable.sweep(
-        core.factors, core.window.values, separable.weights(core.outliers, core.window, omega), omega, missing, 0.6
-    )
+    alike = separable.weights(core.outliers, core.window, omega)
+    gaps = separable.Missing(*missing)
+    return expected, separable.sweep(core.factors, core.window.values, alike, omega, gaps, 0.6)
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("short", [0, 1])
+@dense.WITH_VECTORS
+def test_a_sweep_is_the_sweep_over_all_entries(shape, size, length, short):
+    _, core, missing, omega = setting(shape, size, length, filled=max(length - short, 1))
+    expected, (found, failed) = both_sweeps(core, (missing.indices, missing.real), omega)
     assert failed == 0
     for one, other in zip(dense.means_of(found), dense.means_of(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
@@ -55,7 +62,7 @@ def test_a_sweep_is_the_sweep_over_all_entries(shape, size, length, short):
 
 
 @pytest.mark.usefixtures("double")
-@pytest.mark.parametrize(("shape", "size", "length"), dense.PALETTE[:4])
+@dense.CASES
 def test_sums_of_squares_and_the_noise(shape, size, length):
     settings, core, missing, omega = setting(shape, size, length)
     residual, variance = core.window.values - predict.low_rank(core.factors), predict.variance(core.factors)
@@ -68,6 +75,7 @@ def test_sums_of_squares_and_the_noise(shape, size, length):
         np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-8, err_msg=name)
 
 
+@pytest.mark.full
 def test_a_stream_comes_out_the_same_with_and_without_separable_sums(monkeypatch):
     """The way changes when too much is missing, and back."""
     data = drifting((9, 8), 2, observed=1.0, outlier_fraction=0.0, slices=24, seed=3)

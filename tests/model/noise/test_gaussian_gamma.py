@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from undertow.model import elbo
+from undertow.model.factors.rows import temporal_weights
 from undertow.model.noise import gaussian_gamma
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -27,13 +28,13 @@ def setting(shape, size, length, **changes):
 
 @dense.CASES
 def test_weights_and_targets(shape, size, length):
-    _, core, _, _, omega, s = setting(shape, size, length)
+    settings, core, _, _, omega, s = setting(shape, size, length)
     weights, targets = gaussian_gamma.weights_and_targets(core.outliers, core.window, omega)
     for index in dense.entries(weights):
         expected = omega[index[0]] * 1.5 if core.window.mask[index] else 0
         np.testing.assert_allclose(weights[index], expected, rtol=1e-12)
     np.testing.assert_allclose(targets, np.asarray(core.window.values) - s["sparse"], rtol=1e-12)
-    np.testing.assert_array_equal(gaussian_gamma.row_share(omega), omega > 0)
+    np.testing.assert_array_equal(temporal_weights(settings, omega), omega > 0)
 
 
 @dense.CASES

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import dense
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from undertow.model.factors.predict import low_rank
 from undertow.model.noise import contaminated, mixture, robust_start, updates
 
 pytestmark = pytest.mark.usefixtures("double")
+fit_row = jax.jit(robust_start.fit_row)
 
 
 def one_slice(robust=True, seed=0):
@@ -37,7 +39,7 @@ def off(window, *entries, by):
 def test_a_few_enormous_entries_are_outliers_and_not_the_noise_of_their_slice(seed, by):
     _, state, factors, window = one_slice(seed=seed)
     bad = [(3, 4), (3, 5), (17, 0)]
-    fit = robust_start.fit_row(state, factors, off(window, *bad, by=by), 0.0)
+    fit = fit_row(state, factors, off(window, *bad, by=by), 0.0)
     flagged = np.zeros((20, 12), bool)
     flagged[tuple(np.transpose(bad))] = True
     np.testing.assert_array_equal(fit.probability[0] > 0.5, flagged)
@@ -47,16 +49,16 @@ def test_a_few_enormous_entries_are_outliers_and_not_the_noise_of_their_slice(se
 
 def test_outliers_larger_than_any_before_widen_what_counts_as_one():
     _, state, factors, window = one_slice()
-    fit = robust_start.fit_row(state, factors, off(window, (3, 4), by=2.0), 0.0)
+    fit = fit_row(state, factors, off(window, (3, 4), by=2.0), 0.0)
     assert fit.ratio > 100 * state.ratio
-    assert robust_start.fit_row(state, factors, window, 0.0).ratio == state.ratio
+    assert fit_row(state, factors, window, 0.0).ratio == state.ratio
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_slice_that_is_noisy_all_over_is_noisy(seed):
     _, state, factors, window = one_slice(seed=seed)
     noise = 0.05 * np.random.default_rng(seed + 9).normal(size=window.values.shape)
-    fit = robust_start.fit_row(state, factors, replace(window, values=window.values + noise), 0.0)
+    fit = fit_row(state, factors, replace(window, values=window.values + noise), 0.0)
     assert 20 < fit.scale[0] < 32
     assert fit.probability.max() < 0.5
 
@@ -64,8 +66,8 @@ def test_a_slice_that_is_noisy_all_over_is_noisy(seed):
 def test_many_large_residuals_are_noise():
     _, state, factors, window = one_slice()
     third = [(i, j) for i in range(20) for j in range(0, 12, 3)]
-    few = robust_start.fit_row(state, factors, off(window, *third[:20], by=0.2), 0.0)
-    many = robust_start.fit_row(state, factors, off(window, *third, by=0.2), 0.0)
+    few = fit_row(state, factors, off(window, *third[:20], by=0.2), 0.0)
+    many = fit_row(state, factors, off(window, *third, by=0.2), 0.0)
     assert (few.probability > 0.5).sum() == 20
     assert many.probability.max() < 0.5
     assert many.scale[0] > 9
@@ -73,7 +75,7 @@ def test_many_large_residuals_are_noise():
 
 def test_nothing_is_an_outlier_where_the_model_is_not_to_be_robust():
     _, state, factors, window = one_slice(robust=False)
-    fit = robust_start.fit_row(state, factors, off(window, (3, 4), by=2.0), 0.0)
+    fit = fit_row(state, factors, off(window, (3, 4), by=2.0), 0.0)
     assert fit.probability.max() < 1e-9
     assert fit.ratio == state.ratio
     assert fit.scale[0] > 20

@@ -30,13 +30,13 @@ def test_a_row_that_was_shut_out_is_reconsidered():
     assert not tempering.shut_out(calm, core.window, omega)
     stuck = replace(calm, probability=calm.probability.at[:, 2].set(1.0), noise_rate=calm.noise_rate * 1e-3)
     assert tempering.shut_out(stuck, core.window, omega)
-    wide = tempering.reset_noise(settings, stuck, core.factors, core.window, omega, core.level)
+    wide = jax.jit(tempering.reset_noise)(settings, stuck, core.factors, core.window, omega, core.level)
     assert not tempering.shut_out(wide, core.window, omega)
     assert (mixture.precision(wide) < mixture.precision(stuck)).all()
 
 
 def elbo_of(settings, state, window, omega, residual, variance):
-    return float(elbo.contaminated(settings, state, window, omega, residual, variance))
+    return float(jax.jit(elbo.contaminated)(settings, state, window, omega, residual, variance))
 
 
 def test_shrinking_never_lowers_the_elbo():
@@ -70,17 +70,19 @@ def many_outliers(**changes):
     omega, nothing = core.window.slice_weights(settings.forgetting), jnp.zeros_like(residual)
     state = contaminated.init(settings, (12, 10), jnp.dtype("float64"))
     state = replace(state, pool_rate=state.pool_rate * 15, noise_rate=state.noise_rate * 15)
+    update = jax.jit(contaminated.update)
     for _ in range(60):
-        state = contaminated.update(settings, state, core.window, omega, residual, nothing)
+        state = update(settings, state, core.window, omega, residual, nothing)
     return settings, core.window, omega, residual, nothing, state, outlying
 
 
 def test_shrinking_finds_many_outliers_where_updates_do_not():
     settings, window, omega, residual, nothing, stuck, outlying = many_outliers()
     assert (np.asarray(stuck.probability)[outlying] > 0.5).mean() < 0.1
-    found = shrunk(settings, stuck, window, residual, nothing)
+    found = jax.jit(shrunk)(settings, stuck, window, residual, nothing)
+    update = jax.jit(contaminated.update)
     for _ in range(10):
-        found = contaminated.update(settings, found, window, omega, residual, nothing)
+        found = update(settings, found, window, omega, residual, nothing)
     flagged = np.asarray(found.probability) > 0.5
     assert flagged[outlying].mean() > 0.95
     assert flagged[~outlying].mean() < 0.02
@@ -90,6 +92,6 @@ def test_shrinking_finds_many_outliers_where_updates_do_not():
 def test_no_shrinking_where_nothing_can_be_an_outlier():
     settings, window, _, residual, nothing, stuck, _ = many_outliers(robust=False)
     assert float(stuck.probability.max()) < 1e-9
-    small = shrunk(settings, stuck, window, residual, nothing)
+    small = jax.jit(shrunk)(settings, stuck, window, residual, nothing)
     np.testing.assert_array_equal(small.noise_rate, stuck.noise_rate)
     np.testing.assert_array_equal(small.probability, stuck.probability)

@@ -1,4 +1,4 @@
-"""The operations of rows, predict and candidate over the observed entries of a sparse window only.
+"""The operations of rows and predict over the observed entries of a sparse window only.
 
 Every slice has E positions for entries (`types.EntryIndex`). Every operation is a sum over entries of products of rows
 that their indices point to:
@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model.defaults import CHUNK_NUMBERS, POWER_ITERATIONS, SOLVE_BLOCK
+from undertow.model.defaults import CHUNK_NUMBERS, SOLVE_BLOCK
 from undertow.model.factors.rows import (
     Solution,
     all_covariances,
@@ -295,67 +295,9 @@ def row_sums(values: Array, mode: int, entry_index: EntryIndex) -> Array:
     return by_chunk(entry_index, 1, jnp.zeros(entry_index.sizes[mode], values.dtype), lambda slot: work, values)
 
 
-def leading_direction(
-    gradient: Array, mode: int, rest: Array, size: int, entry_index: EntryIndex
-) -> tuple[Array, Array]:
-    """The leading left singular vector of the unfolding along a mode (I_mode,), and what is left: (W, size).
-
-    See `candidate.leading_directions`. `rest` (W, E) says in which of `size` columns of its slice an entry lies: the
-    index of the only other mode, or a position that represents all entries with the same indices on the other modes.
-    """
-    no_rows = jnp.zeros(entry_index.sizes[mode], gradient.dtype)
-    no_rest = jnp.zeros((gradient.shape[0], size), gradient.dtype)
-
-    def onto_rows(direction: Array) -> Array:
-        def begin(slot: Array) -> Work:
-            def work(number: Array, here: list[Array], total: Array) -> Array:
-                *indices, values, column = here
-                return total.at[indices[mode]].add(values * rows_of(direction[slot], column), mode="promise_in_bounds")
-
-            return work
-
-        return _unit(by_chunk(entry_index, 1, no_rows, begin, gradient, rest))
-
-    def onto_rest(vector: Array) -> Array:
-        def begin(slot: Array) -> Work:
-            def work(number: Array, here: list[Array], total: Array) -> Array:
-                *indices, values, column = here
-                return total.at[slot, column].add(values * rows_of(vector, indices[mode]), mode="promise_in_bounds")
-
-            return work
-
-        return by_chunk(entry_index, 1, no_rest, begin, gradient, rest)
-
-    longest = jnp.argmax(row_sums(gradient**2, mode, entry_index))
-    start = onto_rest(jnp.zeros_like(no_rows).at[longest].set(1))
-    direction = lax.fori_loop(0, POWER_ITERATIONS, lambda _, direction: onto_rest(onto_rows(direction)), start)
-    return onto_rows(direction), direction
-
-
-def _unit(vector: Array) -> Array:
-    size = jnp.sqrt((vector**2).sum())
-    return vector / jnp.where(size > 0, size, 1)
-
-
 def by_size(sizes: tuple[int, ...]) -> list[int]:
     """The modes, biggest first."""
     return sorted(range(len(sizes)), key=lambda mode: -sizes[mode])
-
-
-def leading_directions(gradient: Array, entry_index: EntryIndex) -> tuple[dict[int, Array], int, Array]:
-    """Directions of all modes but the smallest, by axis; that mode; and what is left for it and for time, (W, I)."""
-    *bigger, smallest = by_size(entry_index.sizes)
-    vectors: dict[int, Array] = {}
-    for level, mode in enumerate(bigger):
-        last = mode == bigger[-1]
-        rest = entry_index.indices[smallest] if last else entry_index.fibres[level]
-        size = entry_index.sizes[smallest] if last else gradient.shape[1]
-        vectors[mode + 1], gradient = leading_direction(gradient, mode, rest, size, entry_index)
-    if not bigger:
-        empty = jnp.zeros((gradient.shape[0], entry_index.sizes[0]), gradient.dtype)
-        slots = jnp.arange(gradient.shape[0])[:, None]
-        gradient = empty.at[slots, entry_index.indices[0]].add(gradient, mode="promise_in_bounds")
-    return vectors, smallest, gradient
 
 
 def sample(values: Array, entry_index: EntryIndex, most: int) -> Array:

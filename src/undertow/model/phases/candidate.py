@@ -21,51 +21,15 @@ from undertow.model.defaults import (
     CANDIDATE_MIN_GAIN,
     CANDIDATE_MIN_NOISE,
     CANDIDATE_SWEEPS,
-    POWER_ITERATIONS,
 )
 from undertow.model.factors import layout, observed
+from undertow.model.factors.directions import leading_directions
 from undertow.model.factors.rows import all_covariances, all_means, with_axis
 from undertow.model.noise.pooled import expected_log, gamma_gap
 from undertow.model.types import EntryIndex, Factors
 
 Columns = list[Array]
 """One vector per axis: (W,), (I_1,), …, (I_N,)."""
-
-
-def leading_directions(gradient: Array, entry_index: EntryIndex | None = None) -> Columns:
-    """A rank-one start for `gradient` (W, I_1, …, I_N), one unit vector per axis.
-
-    For each mode in turn (biggest first): the leading left singular vector of its unfolding, by power iteration from
-    the row of largest norm (so neither chance nor the order of rows matters), then project onto it and go on.
-    """
-    if entry_index is not None:
-        found, smallest, left = observed.leading_directions(gradient, entry_index)
-        found[0], found[smallest + 1] = leading_directions(left)
-        return [found[axis] for axis in sorted(found)]
-    axes = list(range(gradient.ndim))
-    vectors: dict[int, Array] = {}
-    for axis in sorted(axes[1:], key=lambda axis: -gradient.shape[axis]):
-        matrix = jnp.moveaxis(gradient, axes.index(axis), 0)
-        rest = matrix.shape[1:]
-        matrix = matrix.reshape(matrix.shape[0], -1)
-
-        def turn(_: int, direction: Array, matrix: Array = matrix) -> Array:
-            vector = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
-            return jnp.matmul(vector, matrix, precision=lax.Precision.HIGHEST)
-
-        start = matrix[jnp.argmax((matrix**2).sum(axis=1))]
-        direction = lax.fori_loop(0, POWER_ITERATIONS, turn, start)
-        vectors[axis] = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
-        gradient = direction.reshape(rest)
-        axes.remove(axis)
-        vectors[0] = unit(gradient)
-    return [vectors[axis] for axis in sorted(vectors)]
-
-
-def unit(vector: Array) -> Array:
-    """The vector at length 1; 0 stays 0."""
-    size = jnp.sqrt((vector**2).sum())
-    return vector / jnp.where(size > 0, size, 1)
 
 
 def over_time(tensor: Array, column: Array) -> Array:

@@ -1,0 +1,99 @@
+"""Leading directions of a tensor, one unit vector per axis: the spectral start of a candidate component."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from undertow.model.defaults import POWER_ITERATIONS
+from undertow.model.factors.observed import Work, by_chunk, by_size, row_sums, rows_of
+from undertow.model.types import EntryIndex
+
+
+def leading_directions(gradient: Array, entry_index: EntryIndex | None = None) -> list[Array]:
+    """A rank-one start for `gradient` (W, I_1, …, I_N), one unit vector per axis.
+
+    For each mode in turn (biggest first): the leading left singular vector of its unfolding, by power iteration from
+    the row of largest norm (so neither chance nor the order of rows matters), then project onto it and go on.
+    """
+    if entry_index is not None:
+        found, smallest, left = _sparse_directions(gradient, entry_index)
+        found[0], found[smallest + 1] = leading_directions(left)
+        return [found[axis] for axis in sorted(found)]
+    axes = list(range(gradient.ndim))
+    vectors: dict[int, Array] = {}
+    for axis in sorted(axes[1:], key=lambda axis: -gradient.shape[axis]):
+        matrix = jnp.moveaxis(gradient, axes.index(axis), 0)
+        rest = matrix.shape[1:]
+        matrix = matrix.reshape(matrix.shape[0], -1)
+
+        def turn(_: int, direction: Array, matrix: Array = matrix) -> Array:
+            vector = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
+            return jnp.matmul(vector, matrix, precision=lax.Precision.HIGHEST)
+
+        start = matrix[jnp.argmax((matrix**2).sum(axis=1))]
+        direction = lax.fori_loop(0, POWER_ITERATIONS, turn, start)
+        vectors[axis] = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
+        gradient = direction.reshape(rest)
+        axes.remove(axis)
+        vectors[0] = unit(gradient)
+    return [vectors[axis] for axis in sorted(vectors)]
+
+
+def _sparse_directions(gradient: Array, entry_index: EntryIndex) -> tuple[dict[int, Array], int, Array]:
+    """Directions of all modes but the smallest, by axis; that mode; and what is left for it and for time, (W, I)."""
+    *bigger, smallest = by_size(entry_index.sizes)
+    vectors: dict[int, Array] = {}
+    for level, mode in enumerate(bigger):
+        last = mode == bigger[-1]
+        rest = entry_index.indices[smallest] if last else entry_index.fibres[level]
+        size = entry_index.sizes[smallest] if last else gradient.shape[1]
+        vectors[mode + 1], gradient = _leading_direction(gradient, mode, rest, size, entry_index)
+    if not bigger:
+        empty = jnp.zeros((gradient.shape[0], entry_index.sizes[0]), gradient.dtype)
+        slots = jnp.arange(gradient.shape[0])[:, None]
+        gradient = empty.at[slots, entry_index.indices[0]].add(gradient, mode="promise_in_bounds")
+    return vectors, smallest, gradient
+
+
+def _leading_direction(
+    gradient: Array, mode: int, rest: Array, size: int, entry_index: EntryIndex
+) -> tuple[Array, Array]:
+    """The leading left singular vector of the unfolding along a mode (I_mode,), and what is left: (W, size).
+
+    `rest` (W, E) says in which of `size` columns of its slice an entry lies: the
+    index of the only other mode, or a position that represents all entries with the same indices on the other modes.
+    """
+    no_rows = jnp.zeros(entry_index.sizes[mode], gradient.dtype)
+    no_rest = jnp.zeros((gradient.shape[0], size), gradient.dtype)
+
+    def onto_rows(direction: Array) -> Array:
+        def begin(slot: Array) -> Work:
+            def work(number: Array, here: list[Array], total: Array) -> Array:
+                *indices, values, column = here
+                return total.at[indices[mode]].add(values * rows_of(direction[slot], column), mode="promise_in_bounds")
+
+            return work
+
+        return unit(by_chunk(entry_index, 1, no_rows, begin, gradient, rest))
+
+    def onto_rest(vector: Array) -> Array:
+        def begin(slot: Array) -> Work:
+            def work(number: Array, here: list[Array], total: Array) -> Array:
+                *indices, values, column = here
+                return total.at[slot, column].add(values * rows_of(vector, indices[mode]), mode="promise_in_bounds")
+
+            return work
+
+        return by_chunk(entry_index, 1, no_rest, begin, gradient, rest)
+
+    longest = jnp.argmax(row_sums(gradient**2, mode, entry_index))
+    start = onto_rest(jnp.zeros_like(no_rows).at[longest].set(1))
+    direction = lax.fori_loop(0, POWER_ITERATIONS, lambda _, direction: onto_rest(onto_rows(direction)), start)
+    return onto_rows(direction), direction
+
+
+def unit(vector: Array) -> Array:
+    """The vector at length 1; 0 stays 0."""
+    size = jnp.sqrt((vector**2).sum())
+    return vector / jnp.where(size > 0, size, 1)
