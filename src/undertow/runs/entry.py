@@ -13,8 +13,9 @@ from undertow.runs.options import OnBad, RunOptions
 from undertow.runs.progress import Progress, RunSummary
 from undertow.runs.runner import Model, Runner
 from undertow.runs.store.alerts import Format
-from undertow.runs.store.folder import claim, only_writer
+from undertow.runs.store.folder import only_writer
 from undertow.runs.store.layout import DEFAULT_KEEP, Precision
+from undertow.runs.store.manifest import claim
 from undertow.serialization.container import CheckpointError
 from undertow.sources.base import Stream
 

@@ -17,7 +17,16 @@ from undertow.runs.interrupt import Interrupt
 from undertow.runs.options import RunOptions
 from undertow.runs.progress import Progress, RunSummary, Speed
 from undertow.runs.sinks import Sinks
-from undertow.runs.store.folder import PRIVATE, clear, holds_slices, remove_leftovers
+from undertow.runs.store.folder import PRIVATE, holds_slices
+from undertow.runs.store.manifest import (
+    Manifest,
+    clear,
+    planned,
+    read_manifest,
+    remove_leftovers,
+    require_free,
+    write_manifest,
+)
 from undertow.runs.store.times import Times
 from undertow.runs.workers import NothingYet, ReadAhead, WriteBehind
 from undertow.serialization.container import CheckpointError
@@ -96,7 +105,7 @@ class Runner:
                 "or name another store with --store"
             )
         else:
-            clear(self._folder)
+            clear(self._folder, self._planned(Times("index")))
 
     def run(self) -> RunSummary:
         """Update the model until the stream ends, the limit is reached, an interrupt comes or something fails."""
@@ -139,6 +148,7 @@ class Runner:
             self._model = model_from_bytes(checkpoint.model, self._private, load)
         self._slices = self._first = self._checkpointed = checkpoint.slices
         self._position = self._restarted(checkpoint.position) if self._options.new_data else checkpoint.position
+        write_manifest(self._folder, self._planned(times))
         self._sinks = self._open_sinks(times)
         self._sinks.prepare(checkpoint.slices, checkpoint.marks, checkpoint.attributes)
 
@@ -158,11 +168,16 @@ class Runner:
         """An empty store, made for the first slice: the type of its time is that of all."""
         times = self._times = Times.like(item.time)
         self._identity = identify(self._stream, self._model, self._options, times)
+        require_free(self._folder, read_manifest(self._folder) or {}, self._planned(times))
+        write_manifest(self._folder, self._planned(times))
         sinks = self._open_sinks(times)
         sinks.prepare(0, {}, describe(self._stream, self._model, self._options, self._identity))
         # From now on there is always a checkpoint: results without one were not written by a run, and stay.
         sinks.checkpoint(RunCheckpoint(0, None, self._identity))
         return sinks
+
+    def _planned(self, times: Times) -> Manifest:
+        return planned(self._options.layout(self._stream, times), self._options.alerts)
 
     def _open_sinks(self, times: Times) -> Sinks:
         layout = self._options.layout(self._stream, times)

@@ -6,6 +6,7 @@ unused part: this way the same rows always give the same bytes, and every file i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,8 @@ class ChunkedArray:
         """Drop all rows from ``length`` on and be ready to append there."""
         first = length // self._chunk
         kept = length % self._chunk
-        chunks = {int(path.name.split(".")[1]): path for path in self.folder.glob("c.[0-9]*")}
+        name = re.compile(r"c\.(\d+)" + r"\.0" * len(self._shape))
+        chunks = {int(found[1]): path for path in self.folder.glob("c.*") if (found := name.fullmatch(path.name))}
         if missing := set(range(first + bool(kept))) - set(chunks):
             raise FileNotFoundError(f"chunk {min(missing)} is not there")
         self._tail = []
