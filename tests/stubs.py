@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+import undertow
 from undertow.runs import RunError, run
 from undertow.serialization import container as checkpoint
 from undertow.sources.base import Item
@@ -102,12 +103,16 @@ def everything_in(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+def python_environment():
+    """Of a process that imports this module and the package that is tested."""
+    paths = [str(Path(__file__).parent), str(Path(undertow.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 def run_python(program, *arguments):
     """Run a program that may import this module in a process of its own."""
-    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=python_environment(), capture_output=True, text=True, check=False)
 
 
 OPTIONS = {"checkpoint_every": 4, "keep": "low_rank,data", "alerts": "parquet"}

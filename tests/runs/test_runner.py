@@ -81,7 +81,7 @@ def test_what_a_callback_raises_comes_through(tmp_path, error):
     assert run_stub(tmp_path / "s", resume=True).new_slices in (22, 18, 14)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_ends_after_the_slice_under_way(tmp_path, whole, number):
     before = signal.getsignal(number)
 
@@ -97,6 +97,29 @@ def test_ctrl_c_ends_after_the_slice_under_way(tmp_path, whole, number):
     assert xr.open_zarr(tmp_path / "s").sizes["time"] == 7
     run_stub(tmp_path / "s", resume=True)
     assert not differing_files(tmp_path / "s", whole)
+
+
+class InterruptedAtTheEnd(StubModel):
+    def update(self, x):
+        if self.steps == 29:
+            signal.raise_signal(signal.SIGINT)
+        return super().update(x)
+
+
+def test_ctrl_c_in_the_last_slice_is_not_swallowed(tmp_path, whole):
+    """Whoever runs one file after another wants to stop, not to go on with the next."""
+    with pytest.raises(RunInterrupted, match="stopped after 30 slices"):
+        run_stub(tmp_path / "s", model=InterruptedAtTheEnd())
+    run_stub(tmp_path / "s", resume=True)
+    assert not differing_files(tmp_path / "s", whole)
+
+
+def test_a_signal_that_was_ignored_stays_ignored(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert run_stub(tmp_path / "s", model=InterruptedAtTheEnd()).complete
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_slice_that_the_model_refuses_is_named(tmp_path):

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from undertow.cli.signals import SIGNALS
+
 
 def export(
     store: Annotated[Path, typer.Argument(help="What undertow run wrote.", show_default=False)],
@@ -37,7 +39,8 @@ def export(
         raise ValueError(f"{target} is there already: name another file, or replace it with --overwrite")
     names = [name.strip() for name in variables.split(",")] if variables else None
     console = Console(stderr=True)
-    with Progress(console=console, disable=as_json or not console.is_terminal, transient=True) as bar:
+    bar = Progress(console=console, disable=as_json or not console.is_terminal, transient=True)
+    with SIGNALS.orderly(), bar:
         task = bar.add_task("exporting", total=None)
         path = write(
             store,

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-import threading
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,10 +15,12 @@ from rich.markup import escape
 from undertow.cli.config_file import ConfigFile
 from undertow.cli.grouping import grouped
 from undertow.cli.run_bar import RunBar
+from undertow.cli.signals import SIGNALS
 from undertow.cli.source_options import FollowingOptions
 from undertow.config import PRESETS, make_config
-from undertow.runs import RunInterrupted, RunSummary
+from undertow.runs import RunSummary
 from undertow.runs import run as run_stream
+from undertow.runs.checkpoints import stopped
 from undertow.runs.options import RunOptions
 from undertow.runs.store.alerts import Format
 from undertow.runs.store.layout import DEFAULT_KEEP, SLICE_VARIABLES, Precision
@@ -123,7 +122,6 @@ def run(
     folder = results.store or default_store(source)
     summary = _run(source, reading, model, folder, options, quiet=as_json)
     _show(summary, results.report, as_json)
-    _exit(0, source)
 
 
 def _run(
@@ -132,16 +130,10 @@ def _run(
     from undertow.sources import open_stream
 
     with closing(open_stream(source, **reading.given())) as stream:
-        try:
-            with RunBar(Console(stderr=True), stream.length, quiet) as bar:
-                return run_stream(
-                    stream, model.model(), store=folder, progress=bar.show, notify=bar.notify, **vars(options)
-                )
-        except KeyboardInterrupt as stopped:
-            immediate = f"stopped immediately: continue with --resume from the last checkpoint in {folder}"
-            print(f"undertow: {stopped if isinstance(stopped, RunInterrupted) else immediate}", file=sys.stderr)
-            _exit(130, source)  # not after the stream is closed: its reader may be stuck in standard input
-            raise
+        made = model.model()
+        # Not around the stream: its reader may be stuck in standard input, and closing it would wait.
+        with SIGNALS.orderly(lambda: stopped(folder)), RunBar(Console(stderr=True), stream.length, quiet) as bar:
+            return run_stream(stream, made, store=folder, progress=bar.show, notify=bar.notify, **vars(options))
 
 
 def default_store(name: str) -> Path:
@@ -192,14 +184,3 @@ def _show(summary: RunSummary, report: bool, as_json: bool) -> None:
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _exit(code: int, source: str) -> None:
-    """End with this code, even if a read of a silent standard input is still under way."""
-    if source == "-" and any(thread.name == "undertow reader" for thread in threading.enumerate()):
-        # Python waits for the lock of standard input when it closes down, and aborts if it cannot get it.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    if code:
-        raise typer.Exit(code)

@@ -6,6 +6,7 @@ The newest two are kept. If the newest cannot be read, the one before it counts,
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from undertow.runs.store.folder import PRIVATE
 from undertow.serialization.container import CheckpointError, read, write
 
 VERSION = 1
 _KIND = "run"
 _KEPT = 2
+_PREFIX = "checkpoint-"
 _HEADER = ("slices", "position", "identity", "marks", "attributes")
 
 
@@ -51,7 +54,7 @@ class CheckpointFolder:
     def write(self, checkpoint: RunCheckpoint, *, only: bool = False) -> None:
         """Write one more and remove those no longer needed; ``only`` removes all others."""
         header = {"kind": _KIND, "version": VERSION, **{name: getattr(checkpoint, name) for name in _HEADER}}
-        path = self._folder / f"checkpoint-{checkpoint.slices:012d}"
+        path = self._folder / f"{_PREFIX}{checkpoint.slices:012d}"
         write(path, header, {"model": np.frombuffer(checkpoint.model, np.uint8)})
         for older in self._newest_first()[1 if only else _KEPT :]:
             older.unlink(missing_ok=True)
@@ -78,7 +81,19 @@ class CheckpointFolder:
         return None
 
     def _newest_first(self) -> list[Path]:
-        return sorted(self._folder.glob("checkpoint-" + "[0-9]" * 12), reverse=True)
+        return sorted(self._folder.glob(_PREFIX + "[0-9]" * 12), reverse=True)
+
+
+def stopped(folder: Path) -> str:
+    """What a signal has left of a run into this store, as a sentence; asked of the disk, so true at any moment."""
+    try:
+        names = [name.removeprefix(_PREFIX) for name in os.listdir(folder / PRIVATE) if name.startswith(_PREFIX)]
+    except OSError:
+        names = []
+    slices = max((int(name) for name in names if name.isdigit()), default=0)
+    if not slices:
+        return "stopped before the first slice was done"
+    return f"stopped after {slices} slices, all of them in {folder}: continue with --resume"
 
 
 def model_to_bytes(model: Any, folder: Path) -> bytes:

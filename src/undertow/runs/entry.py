@@ -67,7 +67,7 @@ def run(
 
     Raises:
         RunError: it cannot start or continue; what was done before is safe.
-        RunInterrupted: Ctrl-C or SIGTERM, after the slice under way and with everything safe.
+        RunInterrupted: Ctrl-C, SIGTERM or SIGHUP, after the slice under way and with everything safe.
 
     Example:
         >>> summary = run("lobby.mp4", store="lobby.zarr", keep="low_rank,outliers")  # doctest: +SKIP

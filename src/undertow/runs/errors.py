@@ -10,7 +10,7 @@ class RunError(ValueError):
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM; everything up to the last complete slice is in the store."""
+    """Ctrl-C, SIGTERM or SIGHUP; everything up to the last complete slice is in the store."""
 
 
 class StoreError(ValueError):

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, model_from_bytes, model_to_bytes
+from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, model_from_bytes, model_to_bytes, stopped
 from undertow.runs.errors import RunError, RunInterrupted, StoreError, disk_is_full, reason
 from undertow.runs.identity import describe, identify, other_remedies, require_same
 from undertow.runs.interrupt import Interrupt
@@ -60,7 +60,7 @@ class Runner:
         model: learns every slice.
         folder: the store.
         options: what to write, and when to stop.
-        interrupt: Ctrl-C and SIGTERM.
+        interrupt: Ctrl-C, SIGTERM and SIGHUP.
         progress: called with a `Progress` for every slice written.
         notify: called with sentences that a user should see.
     """
@@ -304,12 +304,8 @@ class Runner:
     def _raise_early_end(self) -> None:
         if self._failure is not None:
             raise self._failure
-        if self._interrupt.requested and not self._complete:
-            raise RunInterrupted(
-                f"stopped after {self._slices} slices, all of them in {self._folder}: continue with --resume"
-                if self._slices
-                else "stopped before the first slice was done"
-            )
+        if self._interrupt.requested:  # after the last slice too: whoever called this was to stop as well
+            raise RunInterrupted(stopped(self._folder))
         if self._slices == 0:
             raise RunError(f"{self._stream.name} holds no slices: there is nothing to do")
 
