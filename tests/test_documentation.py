@@ -10,7 +10,7 @@ from pages import ROOT
 
 WITH_CODE = sorted(
     page
-    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    for page in (ROOT / "docs").rglob("*.md")
     if any(kind == "python" for kind, _ in pages.blocks(page))
     and page.name != "read-files.md"  # tests/sources/test_streams_page.py makes the files that it names
 )
@@ -31,6 +31,23 @@ def name(page):
 def test_code_of_pages_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pages.run(page)
+
+
+@pytest.mark.slow
+def test_code_of_the_readme_runs_on_a_small_stream(tmp_path, monkeypatch):
+    text = (ROOT / "README.md").read_text()
+    for large, small in (("(40, 40), 5", "(6, 5), 2"), ("ut.RobustCP()", 'ut.RobustCP("fixed", max_rank=3, window=4)')):
+        assert text.count(large) == 1
+        text = text.replace(large, small)
+    (tmp_path / "README.md").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    pages.run(tmp_path / "README.md")
+
+
+@pytest.mark.full
+def test_code_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pages.run(ROOT / "README.md")
 
 
 def test_there_is_code_to_run():

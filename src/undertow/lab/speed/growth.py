@@ -64,7 +64,7 @@ def slope(sizes: Sequence[float], values: Sequence[float]) -> float:
     """The exponent b of a power law, value ≈ a · sizeᵇ, by least squares on logarithms.
 
     Example:
-        >>> slope([1, 2, 4], [3, 12, 48])
+        >>> round(slope([1, 2, 4], [3, 12, 48]), 6)
         2.0
     """
     if len(sizes) < 2:
