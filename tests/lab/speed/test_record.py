@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import jax
 import pytest
 from lab.speed.conftest import Stub, tiny
 
@@ -10,7 +11,6 @@ from undertow.lab.speed.axes import Axis, axes
 from undertow.lab.speed.record import Effort, record
 from undertow.lab.speed.registry import WORKLOADS
 from undertow.lab.speed.subject import Subject
-from undertow.model.step import step as model_step
 
 BRIEF = Effort(quick=True, slices=2, repetitions=2)
 
@@ -63,10 +63,12 @@ def test_a_record_holds_everything_and_the_page_shows_it(stubbed, tmp_path):
     assert "https://" not in html
 
 
-@pytest.mark.slow
-def test_no_compiled_program_outlives_its_workload(small):
-    record([replace(small, baselines=())], [], Silent(), Effort(slices=1, repetitions=1))
-    assert model_step._cache_size() == 0
+def test_no_compiled_program_outlives_its_workload(stubbed):
+    compiled = jax.jit(lambda x: x + 1)
+    compiled(1.0)
+    assert compiled._cache_size() == 1
+    record([replace(stubbed, baselines=())], [], Silent(), BRIEF)
+    assert compiled._cache_size() == 0
 
 
 def test_axes_cross_at_one_base_and_grow_one_thing():
