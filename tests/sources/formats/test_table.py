@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import json
 import os
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_labels_from_a_file(tmp_path):
 def test_a_label_that_is_not_in_labels_is_one_sentence(tmp_path):
     path = table(tmp_path, "t,a,b,x\n0,p,u,1\n1,z,u,1\n")
     stream = open_stream(path, **SMALL, labels={"a": ["p"]})
-    with pytest.raises(StreamError, match=r"holds the label 'z' in a, which is not in labels"):
+    with pytest.raises(StreamError, match=r"has the label 'z' in a, which is not in labels"):
         list(stream.slices())
 
 
@@ -146,9 +147,9 @@ def test_modes_may_be_one_or_many(tmp_path):
     [
         ("t,a,b\n0,p,u\n", "no column 'x'"),
         ("t,a,b,x,x\n0,p,u,1,2\n", "two columns 'x'"),
-        ("t,a,b,x\n0,p,u,many\n", "could not be opened"),
+        ("t,a,b,x\n0,p,u,many\n", "does not fit its columns, '0,p,u,many'"),
         ("t,a,b,x\n,p,u,1\n1,p,u,1\n", "rows without t"),
-        ("t,a,b,x\n0,p\n", "could not be opened"),
+        ("t,a,b,x\n0,p\n", "does not fit its columns, '0,p'"),
         ("t,a,b,x\n", "no rows"),
         ("\n\n", "column names"),
         ("", "empty"),
@@ -255,3 +256,70 @@ def test_rows_that_come_after_their_slice_was_done_are_refused_or_left_out(tmp_p
     stream = open_stream(path, **GIVEN, on_bad="skip")
     assert [item.time for item in stream.slices(last.position)] == [2]
     assert any("came to small.csv after that slice was done" in notice for notice in stream.notices)
+
+
+BAD_CSV_ROWS = ["1,q,u,many", "noon,p,u,1", "1,q", ",q,u,1", "1,z,u,1", "1,p,u,7", "1,\xff\xfe,u,1"]
+
+
+@pytest.mark.parametrize("block", [60, 4 * 2**20])
+@pytest.mark.parametrize("bad", BAD_CSV_ROWS)
+def test_a_bad_row_ends_the_table_or_is_left_out(tmp_path, monkeypatch, bad, block):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    path = tmp_path / "small.csv"
+    path.write_bytes("\n".join(["t,a,b,x", *GROWN[:3], bad, *GROWN[3:], ""]).encode("latin-1"))
+    with pytest.raises(StreamError, match=r"--on-bad skip"):
+        list(open_stream(path, **GIVEN).slices())
+    stream = open_stream(path, **GIVEN, on_bad="skip")
+    items = list(stream.slices())
+    np.testing.assert_array_equal([item.values.ravel() for item in items], [[1, 2], [3, 4], [5, 6]])
+    assert [item.time for item in items] == [0, 1, 2]
+    assert any(notice.startswith("1 row of small.csv could not be used and was left out") for notice in stream.notices)
+    rest = open_stream(path, **GIVEN, on_bad="skip").slices(items[0].position)
+    assert [item.time for item in rest] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "{",
+        "[1]",
+        '{"t": "noon", "a": "q", "b": "u", "x": 1}',
+        '{"t": 9223372036854775808, "a": "q", "b": "u", "x": 1}',
+        '{"t": 1, "a": "\\ud800", "b": "u", "x": 1}',
+        '{"t": 1, "a": null, "b": "u", "x": 1}',
+        '{"t": 1, "a": "q", "b": "u", "x": "many"}',
+        '{"t": 1, "a": "z", "b": "u", "x": 1}',
+    ],
+)
+def test_a_bad_json_row_ends_the_table_or_is_left_out(tmp_path, bad):
+    rows = [dict(zip("tabx", row.split(","), strict=True)) for row in GROWN]
+    texts = [json.dumps(row | {"t": int(row["t"]), "x": float(row["x"])}) for row in rows]
+    path = table(tmp_path, "\n".join([*texts[:3], bad, *texts[3:], ""]), "small.jsonl")
+    with pytest.raises(StreamError, match=r"--on-bad skip"):
+        list(open_stream(path, **GIVEN).slices())
+    stream = open_stream(path, **GIVEN, on_bad="skip")
+    np.testing.assert_array_equal([item.values.ravel() for item in stream.slices()], [[1, 2], [3, 4], [5, 6]])
+    assert any(notice.startswith("1 row of small.jsonl could not be used") for notice in stream.notices)
+
+
+def test_parquet_rows_without_time_or_label_are_left_out(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = {"t": [0.0, None, float("nan"), 1.0], "a": ["p", "p", "q", None], "b": ["u"] * 4, "x": [1.0, 2.0, 3.0, 4.0]}
+    pq.write_table(pa.table(data), tmp_path / "a.parquet")
+    with pytest.raises(StreamError, match=r"rows without t.*--on-bad skip"):
+        open_stream(tmp_path / "a.parquet", **SMALL)
+    stream = open_stream(tmp_path / "a.parquet", **SMALL, on_bad="skip")
+    assert [item.time for item in stream.slices()] == [0]
+    assert any("3 rows of a.parquet" in notice for notice in stream.notices)
+
+
+def test_bad_json_lines_and_images_are_left_out(tmp_path):
+    path = table(tmp_path, "[1, 2]\n[3, 4\n[5]\n[7, 8]\n", "a.jsonl")
+    with pytest.raises(StreamError, match=r"on_bad='skip'"):
+        list(open_stream(path).slices())
+    stream = open_stream(path, on_bad="skip")
+    assert [item.values.tolist() for item in stream.slices()] == [[1, 2], [7, 8]]
+    assert any(notice.startswith("1 line of a.jsonl") for notice in stream.notices)
+    assert any(notice.startswith("1 slice of a.jsonl") for notice in stream.notices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ from undertow.sources.base import StreamError
 from undertow.sources.errors import import_extra
 from undertow.sources.formats.base import Source
 from undertow.sources.formats.lines import LineBlocks, LineFile, LinePipe
-from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
+from undertow.sources.formats.rows import MAX_COLUMNS, Batch, Columns, Rows, columns_of
 from undertow.sources.formats.table import open_table
 from undertow.sources.options import SourceOptions
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class CSVRows(Rows):
@@ -27,38 +31,75 @@ class CSVRows(Rows):
             raise StreamError(f"{self.name} must begin with a line of column names, got an empty line")
         self._delimiter = max(",;\t", key=header.decode("utf-8", "replace").count)
         self._begin = len(header)
+        if header.count(self._delimiter.encode()) >= 2 * MAX_COLUMNS:  # in quotes a few may not count
+            self.check_columns(header.decode("utf-8", "replace").split(self._delimiter))
         self._time_type: Any = None
         self._names: list[str] | None = None
-        self._names = self._parsed(header).column_names
+        self._names = self._parsed(header, {}).column_names
         self.check_columns(self._names)
 
     def batches(self, start: int = 0) -> Iterator[Batch]:  # noqa: D102
-        if self._time_type is None:  # the first rows decide between dates and texts, wherever reading begins
-            self._note_time_type(self._parsed(self._lines.sample(self._begin) or b"\n"))
+        self._note_time_type(self._lines.sample(self._begin))  # the first rows decide, wherever reading begins
         for offset, block in self._lines.blocks(max(start, self._begin)):
-            table = self._parsed(block)
+            self._note_time_type(block)
+            table = self._usable(block, offset)
             if table.num_rows:
-                self._note_time_type(table)
                 yield self.batch(table, offset)
 
     def close(self) -> None:  # noqa: D102
         self._lines.close()
 
-    def _note_time_type(self, table: Any) -> None:
-        if self._time_type is None and table.num_rows:
-            self._time_type = table.column(self.columns.time).type
+    def _note_time_type(self, block: bytes) -> None:
+        """Numbers, dates or texts: what the times of these rows are, or most of them and the first."""
+        arrow = import_extra("pyarrow", "table", "A CSV table")
+        if self._time_type is not None or not block.strip():
+            return
+        time = self.columns.time
+        column = self._parsed(block, {}, only=[time]).column(time)
+        if arrow.types.is_string(column.type) and column.null_count < len(column):
+            texts = [text for text in column.to_pylist() if text][:1000]
+            looks = _NUMBER if _NUMBER.fullmatch(texts[0]) else _DATE if _DATE.match(texts[0]) else None
+            alike = [text for text in texts if looks is not None and looks.match(text)]
+            if 2 * len(alike) > len(texts):
+                names, self._names = self._names, [time]
+                try:
+                    column = self._parsed("\n".join(alike).encode(), {}).column(time)
+                finally:
+                    self._names = names
+        if len(column) and not arrow.types.is_null(column.type):
+            self._time_type = column.type
 
-    def _parsed(self, block: bytes) -> Any:
-        arrow, csv = (import_extra(module, "table", "A CSV table") for module in ("pyarrow", "pyarrow.csv"))
+    def _usable(self, block: bytes, offset: int) -> Any:
+        """The rows of a block; halved until those that cannot be read stand alone."""
+        arrow = import_extra("pyarrow", "table", "A CSV table")
         types = dict.fromkeys(self.columns.modes, arrow.string()) | {self.columns.value: arrow.float64()}
         if self._time_type is not None:
             types[self.columns.time] = self._time_type
-        wanted = None if self._names is None else list(self.columns.names)
+        try:
+            return self._parsed(block, types)
+        except arrow.ArrowInvalid:
+            lines = block.splitlines(keepends=True)
+        if len(lines) == 1:
+            shown = lines[0].strip().decode("utf-8", "replace")
+            shown = shown if len(shown) <= 60 else shown[:59] + "…"
+            self.bad((offset, "row"), 1, f"a row that does not fit its columns, {shown!r}", "mend it")
+            return self._parsed(b"\n", types)
+        middle = len(lines) // 2
+        first = b"".join(lines[:middle])
+        return arrow.concat_tables(
+            [self._usable(first, offset), self._usable(block[len(first) :], offset + len(first))]
+        )
+
+    def _parsed(self, block: bytes, types: dict[str, Any], only: list[str] | None = None) -> Any:
+        """Rows with the columns that matter; with ``only`` some of them, without lines of another length."""
+        csv = import_extra("pyarrow.csv", "table", "A CSV table")
+        wanted = None if self._names is None else only or [n for n in self.columns.names if n in self._names]
+        handler = {} if only is None else {"invalid_row_handler": lambda row: "skip"}
         size = max(len(block) + 1, 2**16)  # the whole block is parsed as one
         return csv.read_csv(
             io.BytesIO(block),
             read_options=csv.ReadOptions(use_threads=False, column_names=self._names, block_size=size),
-            parse_options=csv.ParseOptions(delimiter=self._delimiter),
+            parse_options=csv.ParseOptions(delimiter=self._delimiter, **handler),
             convert_options=csv.ConvertOptions(column_types=types, include_columns=wanted),
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.sources.base import JSON, StreamError
+from undertow.sources.base import JSON, BadInputError, StreamError
 from undertow.sources.errors import MAX_SLICE_ENTRIES, check_slice_shape, foreign_position, import_extra, one_sentence
 from undertow.sources.formats.base import COLOURS, FRAME_DIMS, Raw, Source
 from undertow.sources.formats.npy import NpyHeader
@@ -80,8 +80,13 @@ class Folder(Source):
 
     def _load(self, name: str) -> NDArray[Any]:
         path = self._path / name
-        with one_sentence(f"{self._path.name}/{name} could not be read", "check that it is a complete file"):
-            return read_array(path) if _is_array(name) else read_image(path, self._colour)
+        try:
+            with one_sentence(f"{self._path.name}/{name} could not be read", "check that it is a complete file"):
+                return read_array(path) if _is_array(name) else read_image(path, self._colour)
+        except StreamError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno is not None:
+                raise  # the disk, not what is in the file
+            raise BadInputError(str(error)) from error
 
 
 def read_array(path: Path) -> NDArray[Any]:

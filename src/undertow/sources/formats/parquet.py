@@ -30,8 +30,9 @@ class ParquetRows(Rows):
                 offset = 0
                 for part in file.iter_batches(_BATCH_ROWS, [group], list(self.columns.names), use_threads=False):
                     if part.num_rows:
-                        yield self.batch(part, group, offset)
-                    offset += part.num_rows
+                        made = self.batch(part, group, offset)
+                        yield made
+                        offset += len(made)
 
     def _opened(self) -> Any:
         return import_extra("pyarrow.parquet", "table", "A Parquet table").ParquetFile(self._path)

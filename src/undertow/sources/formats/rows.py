@@ -11,17 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
-from undertow.sources.errors import import_extra
+from undertow.sources.errors import import_extra, left_out
 from undertow.sources.options import SourceOptions
+
+MAX_COLUMNS = 2**14
+MAX_LABEL_BYTES = 2**16
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns hold what."""
+    """Which columns hold what, and whether rows that cannot be used are left out or end the stream."""
 
     time: str
     modes: tuple[str, ...]
     value: str
+    skip_bad: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -33,7 +37,7 @@ def columns_of(name: str, options: SourceOptions) -> Columns:
     """The columns that were named, all of which are needed."""
     if not (options.time and options.modes and options.value):
         raise StreamError(f"{name} is a table: name its columns, for example time='t', modes='src,dst', value='bytes'")
-    columns = Columns(options.time, options.modes, options.value)
+    columns = Columns(options.time, options.modes, options.value, skip_bad=options.on_bad == "skip")
     if len(set(columns.names)) < len(columns.names):
         raise StreamError(f"time, modes and value must be different columns, got {', '.join(columns.names)}")
     return columns
@@ -72,6 +76,8 @@ class Rows(ABC):
 
     def __init__(self, name: str, columns: Columns) -> None:
         self.name, self.columns = name, columns
+        self._left_out: dict[Any, int] = {}
+        self._first_left_out = ""
 
     @abstractmethod
     def batches(self, start: int = 0) -> Iterator[Batch]:
@@ -90,8 +96,27 @@ class Rows(ABC):
             yield batch.after(skip)
             skip = 0
 
+    def bad(self, where: Any, count: int, what: str, remedy: str) -> None:
+        """Note that rows at ``where`` are left out, or end the stream; ``where`` tells repeated readings apart."""
+        if not self.columns.skip_bad:
+            raise StreamError(
+                f"{self.name} has {what}: {remedy}, or leave such rows out with --on-bad skip (on_bad='skip')"
+            )
+        self._left_out[where] = count
+        self._first_left_out = self._first_left_out or what
+
+    def left_out(self) -> list[str]:
+        """The notice about all rows that were left out."""
+        count = sum(self._left_out.values())
+        return [left_out("row", count, self.name, self._first_left_out)] if count else []
+
     def check_columns(self, names: Sequence[str]) -> None:
-        """One sentence for a column that is missing or there twice."""
+        """One sentence for a column that is missing or there twice, or for a table that is not a long one."""
+        if len(names) > MAX_COLUMNS:
+            raise StreamError(
+                f"{self.name} has {len(names)} columns, more than {MAX_COLUMNS}: write one row per entry, with "
+                "columns for the time, the modes and the value"
+            )
         for column in self.columns.names:
             if column not in names:
                 raise StreamError(f"{self.name} has no column {column!r}: its columns are {', '.join(names[:30])}")
@@ -102,31 +127,45 @@ class Rows(ABC):
     def batch(self, table: Any, start: int, offset: int = 0) -> Batch:
         """The columns that matter of an Arrow table."""
         table.validate(full=True)  # offsets in damaged files may point anywhere
+        table = self._complete(table, (start, offset))
         time, *modes, value = (_one_chunk(table.column(name)) for name in self.columns.names)
         return Batch(start, offset, self._times(time), [self._mode(mode) for mode in modes], self._values(value))
+
+    def _complete(self, table: Any, where: Any) -> Any:
+        """The rows that have a time and all labels."""
+        compute = import_extra("pyarrow.compute", "table", "A table")
+        for name in (self.columns.time, *self.columns.modes):
+            column = table.column(name)
+            is_time = name == self.columns.time
+            missing = compute.is_null(column, nan_is_null=is_time)
+            count = compute.sum(missing).as_py() or 0
+            if count:
+                self.bad((where, name), count, f"rows without {name}", "write one into every row")
+                table = table.filter(compute.invert(missing))
+        return table
 
     def _times(self, column: Any) -> NDArray[Any]:
         arrow = import_extra("pyarrow", "table", "A table")
         types, kind = arrow.types, column.type
-        if column.null_count:
-            raise StreamError(f"{self.name} has rows without {self.columns.time}: leave them out")
         if types.is_timestamp(kind) or types.is_date(kind):
             moments = column.cast(arrow.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(arrow.int64())
             return np.asarray(moments.to_numpy(zero_copy_only=False)).astype("datetime64[us]")
         if types.is_integer(kind) or types.is_floating(kind):
-            numbers = np.asarray(column.to_numpy(zero_copy_only=False))
-            if np.isnan(numbers).any():
-                raise StreamError(f"{self.name} has rows whose {self.columns.time} is not a number: leave them out")
-            return numbers
+            return np.asarray(column.to_numpy(zero_copy_only=False))
         if any(check(kind) for check in (types.is_string, types.is_large_string, types.is_dictionary, types.is_time)):
             texts = encoded(column)
             return mapped(texts, {text: text for text in texts.dictionary.to_pylist()}, object)
         raise StreamError(f"{self.columns.time} of {self.name} must hold numbers, dates or texts, got {kind}")
 
     def _mode(self, column: Any) -> Any:
-        if column.null_count:
-            raise StreamError(f"{self.name} has rows without {' or '.join(self.columns.modes)}: leave them out")
-        return encoded(column)
+        texts = encoded(column)
+        compute = import_extra("pyarrow.compute", "table", "A table")
+        longest = compute.max(compute.binary_length(texts.dictionary)).as_py() or 0
+        if longest > MAX_LABEL_BYTES:
+            raise StreamError(
+                f"{self.name} has a label of {longest} bytes, more than {MAX_LABEL_BYTES}: name other columns as modes"
+            )
+        return texts
 
     def _values(self, column: Any) -> NDArray[np.float64]:
         arrow = import_extra("pyarrow", "table", "A table")
@@ -139,7 +178,12 @@ class Rows(ABC):
 
 
 def encoded(column: Any) -> Any:
-    """Texts as a dictionary-encoded Arrow array."""
+    """Texts as a dictionary-encoded Arrow array; one that is encoded already is not decoded, to save memory."""
+    arrow = import_extra("pyarrow", "table", "A table")
+    if arrow.types.is_dictionary(column.type):
+        used, indices = np.unique(column.indices.to_numpy(zero_copy_only=False), return_inverse=True)
+        texts = encoded(column.dictionary.take(arrow.array(used)))  # once more: two may be the same text
+        return arrow.DictionaryArray.from_arrays(texts.indices.take(arrow.array(indices)), texts.dictionary)
     return column.cast(import_extra("pyarrow", "table", "A table").string()).dictionary_encode()
 
 

@@ -40,7 +40,7 @@ class Survey:
         self.in_order = True
         self.dtype: np.dtype[Any] | None = None
         last: Any = None
-        for batch in rows.batches():
+        for batch in filter(len, rows.batches()):
             self.dtype = batch.times.dtype if self.dtype is None else np.result_type(self.dtype, batch.times.dtype)
             for known, mode in zip(self.labels, batch.modes, strict=True):
                 known.update(dict.fromkeys(mode.dictionary.to_pylist()))
@@ -158,14 +158,14 @@ class Table(Source):
         time: Any = None
         after: dict[str, JSON] = {"place": start, "skip": skip}
         for batch in self._rows.from_row(start, skip):
-            numbers = self._entries(batch)
+            numbers, numbers_values = self._entries(batch)
             begin = 0
             for run_time, count in _runs(batch.times):
                 if entries and run_time != time:
                     yield _Rows(time, np.concatenate(entries), np.concatenate(values), after)
                     entries, values = [], []
                 entries.append(numbers[begin : begin + count])
-                values.append(batch.values[begin : begin + count])
+                values.append(numbers_values[begin : begin + count])
                 begin += count
                 time, after = run_time, {"place": batch.start, "skip": batch.offset + begin}
         if entries and self._is_followed:
@@ -202,18 +202,27 @@ class Table(Source):
             )
         self.notices.append(f"{what} came to {self.name} after that slice was done and were left out")
 
-    def _entries(self, batch: Batch) -> NDArray[np.int64]:
-        """The index of each row's entry in a flattened slice."""
-        flat = np.zeros(len(batch), dtype=np.int64)
+    def skipped_rows(self) -> list[str]:  # noqa: D102
+        return self._rows.left_out()
+
+    def _entries(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The index of each row's entry in a flattened slice, and its value: NaN where a label is not known."""
+        flat, known = np.zeros(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.bool_)
         for dim, size, numbers, mode in zip(self.dims, self.shape, self._numbers, batch.modes, strict=True):
-            try:
-                flat = flat * size + mapped(mode, numbers, np.int64)
-            except KeyError as unknown:
-                raise StreamError(
-                    f"{self.name} holds the label {unknown.args[0]!r} in {dim}, which is not in labels: add it, "
-                    "or leave labels out so that they are found in a first pass"
-                ) from None
-        return flat
+            texts = mode.dictionary.to_pylist()
+            number = mapped(mode, {text: numbers.get(text, -1) for text in texts}, np.int64)
+            flat = flat * size + np.maximum(number, 0)
+            unknown = number < 0
+            if unknown.any():
+                first = texts[mode.indices[int(np.argmax(unknown))].as_py()]
+                self._rows.bad(
+                    (batch.start, batch.offset, dim),
+                    int(unknown.sum()),
+                    f"the label {first!r} in {dim}, which is not in labels",
+                    "add it, or leave labels out so that they are found in a first pass",
+                )
+                known &= ~unknown
+        return flat, batch.values if known.all() else np.where(known, batch.values, np.nan)
 
     def _dense(self, time: Any, entries: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
         seen = ~np.isnan(values)
@@ -229,9 +238,13 @@ class Table(Source):
             again = np.setdiff1d(np.arange(len(entries)), first)[0]
             where = np.unravel_index(int(entries[again]), self.shape)
             labels = ", ".join(str((known or ())[int(i)]) for known, i in zip(self.labels, where, strict=True))
-            raise StreamError(
-                f"{self.name} has two rows for {labels} at {self.time_name} {time}: use duplicates='sum', or keep one"
+            self._rows.bad(
+                ("repeated", str(time)),
+                len(entries) - len(different),
+                f"two rows for {labels} at {self.time_name} {time}",
+                "use duplicates='sum', or keep one",
             )
+            flat[different] = values[first]
         return flat.reshape(self.shape)
 
 
@@ -265,7 +278,7 @@ class _SortedRows:
         total = int(self._ends[-1])
         _reserve(self._file, total * _ENTRY.itemsize)
         table = np.memmap(self._file, _ENTRY, "r+", shape=(total,))
-        for batch in rows.batches():
+        for batch in filter(len, rows.batches()):
             different, which = np.unique(batch.times, return_inverse=True)
             known = [rank.get(_key(time), -1) for time in different]
             ranks = np.array(known, dtype=np.int64)[which]
@@ -275,7 +288,8 @@ class _SortedRows:
                 raise StreamError(f"{rows.name} changed while it was read: start again once it is complete")
             first = np.searchsorted(ranks[order], ranks[order])  # of the rows of the same time
             target = cursor[ranks[order]] + np.arange(len(batch)) - first
-            table["entry"][target], table["value"][target] = entries(batch)[order], batch.values[order]
+            numbers, values = entries(batch)
+            table["entry"][target], table["value"][target] = numbers[order], values[order]
             cursor = cursor + counts
         self._table = table
 
