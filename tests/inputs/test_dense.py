@@ -167,3 +167,9 @@ def test_size_limit_counts_values_and_mask():
 )
 def test_peek_shape_of_lists(x, shape):
     assert peek_shape(x) == shape
+
+
+def test_more_modes_than_can_be_compiled_in_a_reasonable_time_are_refused():
+    assert as_slice(np.zeros((1,) * 12)).shape == (1,) * 12
+    with pytest.raises(ValueError, match="at most 12 modes, got 13"):
+        as_slice(np.zeros((1,) * 13))

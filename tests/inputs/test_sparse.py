@@ -54,3 +54,8 @@ def test_scipy_of_any_format():
         np.testing.assert_array_equal(found, x.toarray())
     old = as_entries(scipy.sparse.csr_matrix(x.toarray()))
     assert old.values.sum() == pytest.approx(x.sum())
+
+
+def test_sparse_slices_have_a_limited_number_of_modes():
+    with pytest.raises(ValueError, match="at most 12 modes, got 13"):
+        ut.Entries(([0],) * 13, [1.0], (1,) * 13)

@@ -69,3 +69,9 @@ def test_a_missing_package_is_one_sentence_with_the_command(name, package, extra
     with pytest.raises(StreamError, match=rf"pip install 'undertow\[{extra}\]'") as caught:
         open_stream(file.path, **file.options)
     assert "\n" not in str(caught.value)
+
+
+def test_a_slice_of_too_many_modes_is_refused():
+    assert open_stream(np.zeros((2,) + (1,) * 12)).shape == (1,) * 12
+    with pytest.raises(StreamError, match="at most 12 modes, got 13"):
+        open_stream(np.zeros((2,) + (1,) * 13))

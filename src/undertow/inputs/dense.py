@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+MAX_MODES = 12
+"""Modes of a slice: the time to compile grows with their number, 40 of them take minutes."""
+
 _NUMBERS = "biuf"  # kinds of dtype that are real numbers: bool, signed, unsigned, float
 
 
@@ -160,6 +163,8 @@ def _check_shape(actual: tuple[int, ...], wanted: tuple[int, ...] | None) -> Non
         raise ValueError(
             "x must have at least one mode, got a single number: pass numpy.array([x]) for a stream of them"
         )
+    if len(actual) > MAX_MODES:
+        raise ValueError(f"x must have at most {MAX_MODES} modes, got {len(actual)}: combine some of them with reshape")
     if math.prod(actual) == 0:
         raise ValueError(
             f"x must have at least one entry, got shape {actual}: leave it out, or pass NaN for what is missing"

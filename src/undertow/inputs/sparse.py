@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.inputs.dense import Slice, as_slice
+from undertow.inputs.dense import MAX_MODES, Slice, as_slice
 
 _LARGEST_MODE = 2**31 - 1
 
@@ -186,6 +186,8 @@ def _validated_shape(shape: Any) -> tuple[int, ...]:
         sizes = tuple(operator.index(size) for size in shape)
     except TypeError:
         raise TypeError(f"shape must be a tuple of integers, got {shape!r}.") from None
+    if len(sizes) > MAX_MODES:
+        raise ValueError(f"shape must have at most {MAX_MODES} modes, got {len(sizes)}: combine some of them.")
     if not sizes or min(sizes) < 1 or max(sizes) > _LARGEST_MODE:
         raise ValueError(f"shape must name at least one mode, each of size 1 to {_LARGEST_MODE}, got {sizes}.")
     return sizes

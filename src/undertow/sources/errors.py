@@ -20,6 +20,9 @@ MAX_LOADED_BYTES = 2**31
 
 MAX_LENGTH = 2**40
 
+MAX_MODES = 12
+"""Modes of a slice: the time to compile the model grows with their number, 40 of them take minutes."""
+
 
 @contextmanager
 def one_sentence(what: str, remedy: str) -> Iterator[None]:
@@ -64,6 +67,10 @@ def check_slice_shape(name: str, shape: tuple[int, ...]) -> None:
     """Refuse slices without modes or entries, and sizes that only a damaged header claims."""
     if not shape:
         raise StreamError(f"{name} must have a time axis and at least one more, got one axis: reshape it to (times, 1)")
+    if len(shape) > MAX_MODES:
+        raise StreamError(
+            f"{name} must have slices of at most {MAX_MODES} modes, got {len(shape)}: combine some of them with reshape"
+        )
     if math.prod(shape) == 0:
         raise StreamError(f"{name} must have slices with at least one entry, got shape {shape}: check the file")
     if math.prod(shape) > MAX_SLICE_ENTRIES:

@@ -323,3 +323,48 @@ def test_bad_json_lines_and_images_are_left_out(tmp_path):
     assert [item.values.tolist() for item in stream.slices()] == [[1, 2], [7, 8]]
     assert any(notice.startswith("1 line of a.jsonl") for notice in stream.notices)
     assert any(notice.startswith("1 slice of a.jsonl") for notice in stream.notices)
+
+
+def test_a_table_with_a_column_per_entry_is_refused_before_it_is_parsed(tmp_path):
+    path = table(tmp_path, "t,a,b,x," + ",".join(f"c{i}" for i in range(40_000)) + "\n0,p,u,1\n")
+    with pytest.raises(StreamError, match=r"has 40004 columns, more than 16384: write one row per entry"):
+        open_stream(path, **SMALL)
+
+
+def test_more_rows_for_one_time_than_memory_should_hold_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("undertow.sources.formats.table._MAX_SLICE_ROWS", 3)
+    path = growing(tmp_path, ["0,p,u,1"] * 5)
+    with pytest.raises(StreamError, match=r"more than 3 rows for one t"):
+        open_stream(path, **SMALL, duplicates="sum")
+
+
+def write_parquet(path, labels, dictionary):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = pa.table({"t": [0] * len(labels), "a": labels, "b": ["u"] * len(labels), "x": [1.0] * len(labels)})
+    pq.write_table(data, path, compression="zstd", use_dictionary=dictionary)
+    return path
+
+
+def test_a_parquet_file_that_takes_far_more_memory_than_it_is_large_is_refused(tmp_path, monkeypatch):
+    path = write_parquet(tmp_path / "a.parquet", ["p" * 100_000] * 20, dictionary=True)
+    with pytest.raises(StreamError, match="a label of 100000 bytes"):
+        open_stream(path, **SMALL)
+    monkeypatch.setattr("undertow.sources.formats.parquet._MAX_INFLATED_BYTES", 2**20)
+    path = write_parquet(tmp_path / "b.parquet", ["p" * 100_000] * 50, dictionary=False)
+    with pytest.raises(StreamError, match=r"takes 5[0-9]* bytes of memory"):
+        open_stream(path, **SMALL)
+
+
+def test_labels_that_are_encoded_in_the_file_are_those_of_its_rows(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    labels = pa.DictionaryArray.from_arrays(pa.array([2, 0, 3]), ["q", "unused", "p", "q"])
+    pq.write_table(
+        pa.table({"t": [0, 0, 1], "a": labels, "b": ["u"] * 3, "x": [1.0, 2.0, 3.0]}), tmp_path / "a.parquet"
+    )
+    stream = open_stream(tmp_path / "a.parquet", **SMALL)
+    assert stream.labels[0] == ("p", "q")
+    np.testing.assert_array_equal([item.values.ravel() for item in stream.slices()], [[1, 2], [np.nan, 3]])

@@ -1,12 +1,16 @@
 """HDF5 files and Zarr folders that are refused before they are read."""
 
 import json
+import os
 import pickle
 
+import numcodecs
+import numpy as np
 import pytest
 from stream_files import Trap, numbers
 
 from undertow.sources import StreamError, open_stream
+from undertow.sources.formats import validation
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -60,3 +64,61 @@ def test_hdf5_groups_that_contain_themselves_are_read_once(tmp_path):
         open_stream(tmp_path / "round.h5")
     (tmp_path / "round.h5").rename(tmp_path / "round.mat")
     assert open_stream(tmp_path / "round.mat").length == len(numbers())
+
+
+@pytest.mark.slow
+def test_a_file_that_the_hdf5_library_never_finishes_is_one_sentence(tmp_path, monkeypatch):
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.ones((3, 2))
+    monkeypatch.setattr(validation, "_PROBE", "import time; time.sleep(60)")
+    monkeypatch.setattr(validation, "HDF5_SECONDS", 0.5)
+    with pytest.raises(StreamError, match=r"could not be opened within 0.5 seconds"):
+        open_stream(tmp_path / "a.h5")
+    monkeypatch.setattr(validation, "_PROBE", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    monkeypatch.setattr(validation, "HDF5_SECONDS", 60)
+    with pytest.raises(StreamError, match="makes the HDF5 library crash"):
+        open_stream(tmp_path / "a.h5")
+    monkeypatch.undo()
+    assert open_stream(tmp_path / "a.h5").shape == (2,)
+    monkeypatch.setattr(validation, "_PROBE", "import time; time.sleep(60)")
+    assert open_stream(tmp_path / "a.h5").shape == (2,)  # known to open
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_blosc_chunk_that_is_cut_short_is_refused_and_can_be_skipped(tmp_path, version):
+    import zarr
+
+    values = np.random.default_rng(0).normal(size=(6, 40, 50))
+    compressor = zarr.codecs.BloscCodec() if version == 3 else numcodecs.Blosc()
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=version)
+    array = group.create_array(
+        "x",
+        shape=values.shape,
+        dtype="f8",
+        chunks=(2, 40, 50),
+        compressors=compressor,
+        **({"dimension_names": ("time", "row", "column")} if version == 3 else {}),
+    )
+    if version == 2:
+        array.attrs["_ARRAY_DIMENSIONS"] = ["time", "row", "column"]
+    array[:] = values
+    chunk = tmp_path / "a.zarr" / "x" / ("c/1/0/0" if version == 3 else "1.0.0")
+    np.testing.assert_array_equal([item.values for item in open_stream(tmp_path / "a.zarr").slices()], values)
+    content = chunk.read_bytes()
+    for cut in (len(content) - 1, len(content) // 2, 20, 3):
+        chunk.write_bytes(content[:cut])
+        with pytest.raises(StreamError, match=r"chunk x/.* has \d+ bytes.*on_bad='skip'"):
+            list(open_stream(tmp_path / "a.zarr").slices())
+    stream = open_stream(tmp_path / "a.zarr", on_bad="skip")
+    assert len(list(stream.slices())) == 4
+    assert any(notice.startswith("2 slices of a.zarr could not be used") for notice in stream.notices)
+
+
+def test_a_pipe_in_a_zarr_folder_is_refused(tmp_path):
+    (tmp_path / "a.zarr" / "x").mkdir(parents=True)
+    os.mkfifo(tmp_path / "a.zarr" / "x" / "0.0")
+    with pytest.raises(StreamError, match=r"0\.0 in a.zarr is no file"):
+        validation.check_zarr(tmp_path / "a.zarr")

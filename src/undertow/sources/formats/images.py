@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -13,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, BadInputError, StreamError
-from undertow.sources.errors import MAX_SLICE_ENTRIES, check_slice_shape, foreign_position, import_extra, one_sentence
+from undertow.sources.errors import (
+    MAX_SLICE_ENTRIES,
+    check_slice_shape,
+    foreign_position,
+    import_extra,
+    one_sentence,
+    shortened,
+)
 from undertow.sources.formats.base import COLOURS, FRAME_DIMS, Raw, Source
 from undertow.sources.formats.npy import NpyHeader
 from undertow.sources.options import SourceOptions
@@ -40,6 +48,9 @@ class Folder(Source):
         labels = (None, None, COLOURS)[: array.ndim] if is_image and self._colour else None
         super().__init__(path.name, array.shape, dims, labels)
         self.length = None if self._follow is not None else len(names)
+        others = [entry.name for entry in path.iterdir() if entry.suffix.lower() in SUFFIXES and not entry.is_file()]
+        if others:
+            self.notices.append(f"{shortened(others)} in {path.name} cannot be read as files and were passed over")
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
         last = None if position is None else position.get("file")
@@ -60,10 +71,11 @@ class Folder(Source):
 
     def _after(self, last: Any) -> list[str]:
         """The names of the files after ``last``, in order."""
-        names = (entry.name for entry in self._path.iterdir() if entry.suffix.lower() in SUFFIXES)
-        names = (
+        with os.scandir(self._path) as entries:  # a pipe or a device would be waited for: files only
+            names = [e.name for e in entries if Path(e.name).suffix.lower() in SUFFIXES and e.is_file()]
+        names = [
             name for name in names if not name.startswith(".") and (last is None or _natural(name) > _natural(last))
-        )
+        ]
         return sorted(names, key=_natural)
 
     def _has_next(self, last: Any) -> bool:

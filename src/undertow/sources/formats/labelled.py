@@ -100,12 +100,14 @@ def open_zarr(path: Path, options: SourceOptions) -> LabelledArray:
     """A Zarr folder."""
     xarray = import_extra("xarray", "store", "A Zarr folder")
     import_extra("zarr", "store", "A Zarr folder")
+    from undertow.sources.formats.zarr_store import open_checked  # not before it is clear that zarr is there
+
     group, _, variable = (options.variable or "").rpartition("/")
 
     def reopen() -> Any:
         check_zarr(path)
         return xarray.open_dataset(
-            path, engine="zarr", chunks=None, cache=False, consolidated=False, group=group or None
+            open_checked(path), engine="zarr", chunks=None, cache=False, consolidated=False, group=group or None
         )
 
     return LabelledArray(reopen, path.name, "zarr", replace(options, variable=variable or None), path / group)

@@ -13,7 +13,7 @@ from undertow.sources.base import StreamError
 from undertow.sources.errors import MAX_LOADED_BYTES, check_real, closed_on_error, import_extra
 from undertow.sources.formats.arrays import ArraySource, axis_number, choose, times_name, usable_times, without
 from undertow.sources.formats.base import CHUNK_BYTES, Indexed, Source, along, block_length
-from undertow.sources.formats.validation import HDF5_MAGIC, hdf5_datasets
+from undertow.sources.formats.validation import HDF5_MAGIC, check_hdf5_ends, hdf5_datasets
 from undertow.sources.options import SourceOptions
 
 _NUMERIC = ("double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
@@ -25,6 +25,7 @@ def open_mat(path: Path, options: SourceOptions) -> Source:
         beginning = file.read(1024)
     is_hdf5 = HDF5_MAGIC in (beginning[:8], beginning[512:520]) or beginning.startswith(b"MATLAB 7.3")
     if is_hdf5:
+        check_hdf5_ends(path)
         file = import_extra("h5py", "matlab", "A MATLAB 7.3 file").File(path, "r")
         with closed_on_error(file):
             source: Source = HDF5Variable(file, path.name, options)

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from undertow.sources.errors import import_extra
+from undertow.sources.base import StreamError
+from undertow.sources.errors import MAX_LOADED_BYTES, import_extra
 from undertow.sources.formats.base import Source
 from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
 from undertow.sources.formats.table import open_table
 from undertow.sources.options import SourceOptions
 
 _BATCH_ROWS = 65_536
+_MAX_INFLATED_BYTES = 2**28
 
 
 class ParquetRows(Rows):
@@ -23,6 +25,7 @@ class ParquetRows(Rows):
         self._path = path
         with self._opened() as file:
             self.check_columns(file.schema_arrow.names)
+            self._check_sizes(file.metadata)
 
     def batches(self, start: int = 0) -> Iterator[Batch]:  # noqa: D102
         with self._opened() as file:
@@ -35,7 +38,22 @@ class ParquetRows(Rows):
                         offset += len(made)
 
     def _opened(self) -> Any:
-        return import_extra("pyarrow.parquet", "table", "A Parquet table").ParquetFile(self._path)
+        parquet = import_extra("pyarrow.parquet", "table", "A Parquet table")
+        return parquet.ParquetFile(self._path, read_dictionary=list(self.columns.modes))  # labels are not multiplied
+
+    def _check_sizes(self, metadata: Any) -> None:
+        """Refuse row groups that take far more memory than the file is large."""
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            columns = [group.column(which) for which in range(group.num_columns)]
+            columns = [column for column in columns if column.path_in_schema in self.columns.names]
+            needed = sum(column.total_uncompressed_size for column in columns)
+            stored = sum(column.total_compressed_size for column in columns)
+            if needed > MAX_LOADED_BYTES or (needed > _MAX_INFLATED_BYTES and needed > 1000 * stored):
+                raise StreamError(
+                    f"{self.name} has a row group that takes {needed} bytes of memory, {stored} in the file: write it "
+                    "with smaller row groups, for example row_group_size=100000"
+                )
 
 
 def open_parquet(path: Path, options: SourceOptions) -> Source:

@@ -28,6 +28,7 @@ from undertow.sources.times import plain_time, to_json
 
 _MAX_LABELS = 2**22
 _MAX_TIMES = 2**24
+_MAX_SLICE_ROWS = 2**23
 _ENTRY = np.dtype([("entry", np.int64), ("value", np.float64)])
 
 
@@ -86,6 +87,8 @@ class Table(Source):
                 "choose other columns for the modes, or give the labels that matter"
             )
         super().__init__(rows.name, sizes, rows.columns.modes, tuple(labels))
+        self._most_rows = max(_MAX_SLICE_ROWS, 2 * math.prod(sizes))
+        self._check_rows(max(survey.counts.values(), default=0) if survey is not None else 0, rows)
         self._rows, self.is_pipe, self._sum = rows, rows.is_pipe, options.duplicates == "sum"
         self._numbers = [{str(label): number for number, label in enumerate(known)} for known in labels]
         self._survey = survey
@@ -155,6 +158,7 @@ class Table(Source):
         """Successive rows of one time. In a followed table those of the newest time wait until the next begins."""
         entries: list[NDArray[np.int64]] = []
         values: list[NDArray[np.float64]] = []
+        waiting = 0
         time: Any = None
         after: dict[str, JSON] = {"place": start, "skip": skip}
         for batch in self._rows.from_row(start, skip):
@@ -163,7 +167,9 @@ class Table(Source):
             for run_time, count in _runs(batch.times):
                 if entries and run_time != time:
                     yield _Rows(time, np.concatenate(entries), np.concatenate(values), after)
-                    entries, values = [], []
+                    entries, values, waiting = [], [], 0
+                waiting += count
+                self._check_rows(waiting, self._rows)
                 entries.append(numbers[begin : begin + count])
                 values.append(numbers_values[begin : begin + count])
                 begin += count
@@ -188,6 +194,14 @@ class Table(Source):
     def _raw(self, rows: _Rows, after: dict[str, JSON]) -> Raw:
         time = plain_time(rows.time)
         return Raw(time, after, lambda: self._dense(time, rows.entries, rows.values))
+
+    def _check_rows(self, count: int, rows: Rows) -> None:
+        """The rows of one time are held in memory together."""
+        if count > self._most_rows:
+            raise StreamError(
+                f"{rows.name} has more than {self._most_rows} rows for one {rows.columns.time}, many for each entry: "
+                "add them up first, or name another column for the times"
+            )
 
     def _note_reopened(self, time: Any, added: int) -> None:
         """Rows that came after the slice of their time was done: it cannot be undone."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,24 @@ from undertow.sources.errors import import_extra
 
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 MAX_CHUNK_BYTES = 2**30
+HDF5_SECONDS = 60
+_OPENED: set[tuple[str, int, int, int]] = set()
+_PROBE = """
+import math, sys, h5py
+seen = []
+def visit(name, item):
+    list(item.attrs)
+    if isinstance(item, h5py.Dataset) and item.size and item.size > 0 and len(seen) < 100:
+        if not item.is_virtual and not item.external and math.prod(item.chunks or ()) < 2**27:
+            seen.append(item)
+with h5py.File(sys.argv[1], "r") as file:
+    file.visititems(visit)
+    for item in seen:
+        try:
+            item[(0,) * item.ndim], item[tuple(size - 1 for size in item.shape)]
+        except Exception:
+            pass
+"""
 _MAX_DATASETS = 10_000
 _METADATA = ("zarr.json", ".zarray", ".zmetadata")
 _MAX_METADATA_BYTES = 64 * 2**20
@@ -68,18 +88,45 @@ def _check_dataset(dataset: Any, name: str) -> None:
         raise StreamError(f"{name} claims chunks of {chunks} in {dataset.name}: it may be damaged, write it again")
 
 
+def check_hdf5_ends(path: Path) -> None:
+    """Open a file in a process of its own first: libhdf5 runs for ever in some damaged files, and cannot be stopped."""
+    known = path.stat()
+    key = (str(path.resolve()), known.st_ino, known.st_size, known.st_mtime_ns)
+    if key in _OPENED or not sys.executable:
+        return
+    command = [sys.executable, "-c", _PROBE, str(path)]
+    try:
+        ended = subprocess.run(
+            command, timeout=HDF5_SECONDS, check=False, stdin=subprocess.DEVNULL, capture_output=True
+        )
+    except subprocess.TimeoutExpired:
+        raise StreamError(
+            f"{path.name} could not be opened within {HDF5_SECONDS} seconds: it is probably damaged, write it again"
+        ) from None
+    if ended.returncode < 0:
+        raise StreamError(f"{path.name} makes the HDF5 library crash: it is damaged, write it again")
+    _OPENED.add(key)
+
+
 def hdf5_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """The arrays of a file with their shapes."""
+    check_hdf5_ends(path)
     with import_extra("h5py", "store", "An HDF5 file").File(path, "r") as file:
         return {key: tuple(item.shape) for key, item in hdf5_datasets(file, path.name).items()}
 
 
 def check_zarr(path: Path) -> None:
-    """Refuse a folder that asks for a codec not known to be safe, or for chunks larger than any slice."""
-    for folder, _, names in os.walk(path):
-        for name in names:
-            if name in _METADATA:
-                _check_metadata(Path(folder) / name, path.name)
+    """Refuse a folder with a codec not known to be safe, with chunks larger than any slice, or with a pipe in it."""
+    folders = [path]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(Path(entry.path))
+                elif not entry.is_file() and not entry.is_dir() and entry.name[:1] != ".":
+                    raise StreamError(f"{entry.name} in {path.name} is no file: a pipe would be waited for, remove it")
+                elif entry.name in _METADATA:
+                    _check_metadata(Path(entry.path), path.name)
 
 
 def _check_metadata(path: Path, name: str) -> None:
