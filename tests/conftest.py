@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,19 @@ def programs_are_let_go():
     if jax is not None:
         jax.clear_caches()
         gc.collect()
+
+
+@pytest.fixture
+def tried(record_property):
+    """Called with a fault and how often it was tried; the counts are shown at the end."""
+    return lambda fault, count: record_property(f"tried: {fault}", count)
+
+
+def pytest_terminal_summary(terminalreporter):
+    counts = Counter()
+    for report in terminalreporter.getreports("passed"):
+        for name, count in report.user_properties:
+            if name.startswith("tried: "):
+                counts[name.removeprefix("tried: ")] += count
+    for fault, count in sorted(counts.items()):
+        terminalreporter.write_line(f"{count:6} × {fault}")

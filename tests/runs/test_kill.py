@@ -1,6 +1,9 @@
 """Resume is tested by killing: SIGKILL at random moments, then the same run again, until the stream has ended."""
 
+import json
+
 import pytest
+from stream_files import MAKERS, TABLE, csv_text, json_lines
 from stubs import everything_in, run_python
 
 # One process forks a run, kills it after a random time and forks it again: starting Python anew takes much longer.
@@ -45,6 +48,56 @@ assert os.waitpid(child(folder / "killed", seconds), 0)[1] == 0
 print(killed, "killed")
 """
 
+# As above, with a real file as the source, opened by every process. A store that is whole is checked and begun anew.
+_FILE_RUNS = """
+import json, os, random, shutil, signal, subprocess, sys, time
+from pathlib import Path
+import av, h5netcdf, h5py, nibabel, numcodecs, PIL.Image, pyarrow.ipc, pyarrow.parquet, pydicom, scipy.io, xarray
+import zarr, zarr.codecs, zarr.storage
+from stubs import StubModel, everything_in, load_stub
+from undertow.runs import run
+from undertow.sources import open_stream
+
+folder, source, options, kills = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
+os.fsync = lambda descriptor: None
+draw, limit = random.Random(source.rpartition("/")[2]), time.monotonic() + 300
+
+def child(store):
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        opened = source
+        if options.pop("piped", False):
+            feed = subprocess.Popen(["cat", source], stdout=subprocess.PIPE)
+            os.dup2(feed.stdout.fileno(), 0)
+            opened = "-"
+        run(open_stream(opened, **options), StubModel(pause=0.01), store=store, checkpoint_every=2,
+            checkpoint_seconds=0.02, alerts="parquet", keep="low_rank,data", resume=True, load=load_stub)
+    except BaseException as error:
+        print(repr(error), flush=True)
+        os._exit(1)
+    os._exit(0)
+
+began = time.monotonic()
+assert os.waitpid(child(folder / "whole"), 0)[1] == 0
+usual, killed, compared, store = time.monotonic() - began, 0, 0, folder / "killed"
+while killed < kills and time.monotonic() < limit:
+    pid = child(store)
+    time.sleep(draw.random() * usual)
+    os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    assert status in (0, signal.SIGKILL), status
+    killed += status == signal.SIGKILL
+    if killed == kills:
+        assert os.waitpid(child(store), 0)[1] == 0
+    if status == 0 or killed == kills:
+        assert everything_in(store) == everything_in(folder / "whole")
+        compared += 1
+        shutil.rmtree(store)
+print(killed, "killed", compared, "compared")
+"""
+
 _REAL_RUN = """
 import os, signal, sys
 from pathlib import Path
@@ -75,13 +128,44 @@ for store in stores:
     ],
     ids=["a few", "checkpoints by slices", "by both", "by seconds"],
 )
-def test_killed_at_random_moments_the_store_is_byte_for_byte_the_same(tmp_path, alerts, every, seconds, kills):
+def test_killed_at_random_moments_the_store_is_byte_for_byte_the_same(tmp_path, alerts, every, seconds, kills, tried):
     done = run_python(_STUB_RUNS, tmp_path, alerts, every, seconds, kills)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout.split()[0]) > kills // 3, "most runs ended before they were killed"
     whole, pieces = everything_in(tmp_path / "whole"), everything_in(tmp_path / "killed")
     assert list(pieces) == list(whole)
     assert [name for name in whole if whole[name] != pieces[name]] == []
+    tried("SIGKILL at a random moment, resumed, byte for byte", int(done.stdout.split()[0]))
+
+
+def source_of(kind, folder):
+    """The file of a kind, and how to open it; pipes are fed from one."""
+    if kind == "jsonl pipe":
+        (folder / "piped.jsonl").write_text(json_lines())
+        return folder / "piped.jsonl", {"piped": True}
+    if kind == "csv pipe":
+        (folder / "piped.csv").write_text(csv_text())
+        return folder / "piped.csv", {"piped": True, "format": "csv", **TABLE}
+    made = MAKERS[kind](folder)
+    return made.path, made.options
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("csv", 2),
+        ("video", 2),
+        ("jsonl pipe", 2),
+        *(pytest.param(kind, 7, marks=pytest.mark.full) for kind in [*MAKERS, "jsonl pipe", "csv pipe"]),
+    ],
+)
+def test_runs_from_every_kind_of_source_survive_sigkill(tmp_path, kind, kills, tried):
+    path, options = source_of(kind, tmp_path)
+    done = run_python(_FILE_RUNS, tmp_path, path, json.dumps(options), kills)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split()[0] == str(kills), done.stdout
+    tried("SIGKILL at a random moment, resumed, byte for byte", kills)
 
 
 @pytest.mark.slow

@@ -47,26 +47,30 @@ def test_nothing_at_all_can_be_saved(tmp_path):
     assert read(str(tmp_path / "bare")) == ({}, {})
 
 
-def test_every_truncation_is_noticed(saved):
+def test_every_truncation_is_noticed(saved, tried):
     content = saved.read_bytes()
-    for length in [*range(0, 120), *range(120, len(content), 37), len(content) - 1]:
+    lengths = [*range(0, 120), *range(120, len(content), 37), len(content) - 1]
+    for length in lengths:
         saved.write_bytes(content[:length])
         with pytest.raises(CheckpointError):
             read(saved)
     saved.write_bytes(content + b"\0")
     with pytest.raises(CheckpointError, match="damaged"):
         read(saved)
+    tried("damaged checkpoint, noticed", len(lengths) + 1)
 
 
-def test_every_flipped_bit_is_noticed(saved):
+def test_every_flipped_bit_is_noticed(saved, tried):
     content = saved.read_bytes()
-    for position in [*range(0, 80), *range(80, len(content), 23), *range(len(content) - 32, len(content))]:
+    positions = [*range(0, 80), *range(80, len(content), 23), *range(len(content) - 32, len(content))]
+    for position in positions:
         spoilt = bytearray(content)
         spoilt[position] ^= 1 << (position % 8)
         saved.write_bytes(bytes(spoilt))
         with pytest.raises(CheckpointError) as caught:
             read(saved)
         assert "\n" not in str(caught.value)
+    tried("damaged checkpoint, noticed", len(positions))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 a zip", b"\x93NUMPY", b"undertow", b"{}"])

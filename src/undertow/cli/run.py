@@ -120,6 +120,7 @@ def run(
         **asdict(checkpoints),
     )
     folder = results.store or default_store(source)
+    SIGNALS.sentence = lambda: stopped(folder)
     summary = _run(source, reading, model, folder, options, quiet=as_json)
     _show(summary, results.report, as_json)
 
@@ -132,7 +133,7 @@ def _run(
     with closing(open_stream(source, **reading.given())) as stream:
         made = model.model()
         # Not around the stream: its reader may be stuck in standard input, and closing it would wait.
-        with SIGNALS.orderly(lambda: stopped(folder)), RunBar(Console(stderr=True), stream.length, quiet) as bar:
+        with SIGNALS.orderly(), RunBar(Console(stderr=True), stream.length, quiet) as bar:
             return run_stream(stream, made, store=folder, progress=bar.show, notify=bar.notify, **vars(options))
 
 

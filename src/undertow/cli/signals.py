@@ -33,7 +33,8 @@ class Signals:
     def __init__(self) -> None:
         self._watching = False
         self._number: int | None = None
-        self._sentence: Callable[[], str] = _unfinished
+        self.sentence: Callable[[], str] = _unfinished
+        """Says what a signal has left; called in another thread, at any moment."""
         self._grace = 0.0
         self._received = threading.Event()
         self._leaving = threading.Lock()
@@ -50,19 +51,19 @@ class Signals:
         self._watching = True
 
     @contextlib.contextmanager
-    def orderly(self, sentence: Callable[[], str] = _unfinished) -> Iterator[None]:
-        """What happens inside is given a moment to end by itself; ``sentence`` says what is left of it."""
-        self._sentence, self._grace = sentence, _GRACE
+    def orderly(self) -> Iterator[None]:
+        """What happens inside is given a moment to end by itself: to finish a slice, to remove a temporary file."""
+        self._grace = _GRACE
         try:
             yield
         except KeyboardInterrupt:  # a run that has ended in order
             if self._watching:
                 self._received.wait(_GRACE)
                 self._leave()
-            print(f"undertow: {sentence()}", file=sys.stderr)
+            print(f"undertow: {self.sentence()}", file=sys.stderr)
             raise SystemExit(128 + signal.SIGINT) from None
         finally:
-            self._sentence, self._grace = _unfinished, 0.0
+            self._grace = 0.0
 
     def finish(self, code: int) -> None:
         """End the process with this code; not through Python's shutdown, which threads in native code can crash."""
@@ -103,7 +104,7 @@ class Signals:
         """Say it and go. Neither sys.stderr nor imports: the main thread may hold their locks."""
         with self._leaving:
             try:
-                sentence = self._sentence()
+                sentence = self.sentence()
             except Exception:
                 sentence = _unfinished()
             text = f"{_SHOW_CURSOR if os.isatty(2) else ''}undertow: {sentence}\n"
