@@ -4,6 +4,7 @@ import doctest
 import re
 from importlib import import_module
 
+import numpy as np
 import pages
 import pytest
 from pages import ROOT
@@ -48,6 +49,13 @@ def test_code_of_the_readme_runs_on_a_small_stream(tmp_path, monkeypatch):
 def test_code_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pages.run(ROOT / "README.md")
+
+
+@pytest.mark.slow
+def test_code_of_the_page_on_baselines_runs():
+    first, skeleton = (code for _, code in pages.blocks(ROOT / "src/undertow/lab/baselines/README.md"))
+    exec(compile(first, "README.md", "exec"), {"stream": np.random.default_rng(0).normal(size=(2, 40, 40))})
+    assert "def init(" in skeleton  # tests/lab/baselines/test_conformance.py runs it
 
 
 def test_there_is_code_to_run():
