@@ -113,3 +113,15 @@ def test_new_data_goes_with_resume_and_with_pipes_only(tmp_path):
     store_stub(tmp_path / "store")
     with pytest.raises(RunError, match="new_data is for pipes"):
         store_stub(tmp_path / "store", resume=True, new_data=True)
+
+
+def test_a_table_that_got_new_labels_is_resumed_with_those_of_the_store(tmp_path):
+    path, store = tmp_path / "a.csv", tmp_path / "store"
+    columns = {"time": "t", "modes": "a", "value": "x"}
+    path.write_text("t,a,x\n0,p,1\n0,q,2\n1,p,3\n")
+    run_file(path, store, columns)
+    path.write_text("t,a,x\n0,p,1\n0,q,2\n1,p,3\n2,p,4\n2,r,5\n")
+    with pytest.raises(RunError, match=r"has other labels than when .*--labels.*--on-bad skip"):
+        run_file(path, store, columns, resume=True)
+    remedy = {"labels": ["a=p,q"], "on_bad": "skip"}
+    assert run_file(path, store, columns | remedy, resume=True).slices == 3

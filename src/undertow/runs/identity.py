@@ -54,7 +54,15 @@ def describe(stream: Stream, model: Any, options: RunOptions, identity: dict[str
 def require_same(stored: dict[str, Any], asked: dict[str, Any], folder: Path, former: Collection[str] = ()) -> None:
     """Refuse to resume a store with another source or other settings; ``former`` are earlier names of the source."""
     remedy = "use the same command as before with --resume, or name another store with --store"
-    if stored["source"] not in (asked["source"], *former):
+    is_other = stored["source"] not in (asked["source"], *former)
+    before, now = stored["layout"], asked["layout"]
+    is_renamed = stored["name"] != asked["name"] or before["dims"] != now["dims"]
+    if is_other and not is_renamed and before["labels"] != now["labels"]:
+        raise RunError(
+            f"{asked['name']} has other labels than when {folder} was begun: give those of the store with labels "
+            "(--labels) and leave new ones out with --on-bad skip, or begin another store with --store"
+        )
+    if is_other:
         raise RunError(
             f"{folder} holds results of {stored['name']}, and this is another source, or the same one read with "
             f"other options: {remedy}"

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from stream_files import SHAPE, labelled, values
+from stream_files import SHAPE, labelled, numbers, values
 
-from undertow.sources import open_stream
+from undertow.sources import StreamError, open_stream
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1", ">f4"])
@@ -34,3 +34,12 @@ def test_resuming_with_options(options):
         assert [then.time for then in rest] == [then.time for then in items[done:]]
         for now, then in zip(rest, items[done:], strict=True):
             np.testing.assert_array_equal(now.values, then.values)
+
+
+def test_half_a_character_in_a_label_is_refused_or_replaced():
+    labels = {"mode_2": ["a", "b\ud800", "c", "d", "e"]}
+    with pytest.raises(StreamError, match=r"the label 'b\\ud800' in mode_2, .* --on-bad skip"):
+        open_stream(numbers(), labels=labels)
+    stream = open_stream(numbers(), labels=labels, on_bad="skip")
+    assert stream.labels[1] == ("a", "b?", "c", "d", "e")
+    assert any("question mark" in notice for notice in stream.notices)

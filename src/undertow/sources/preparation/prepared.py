@@ -43,7 +43,8 @@ class PreparedStream:
             self._parts[mode] = selecting.indices(part, source.shape[mode], source.labels[mode], source.dims[mode])
         cut = tuple(size if part is None else len(part) for size, part in zip(source.shape, self._parts, strict=True))
         self.shape = new_shape(preparation.resize, cut, source.dims, source.name)
-        self.labels = tuple(map(_kept_labels, source.labels, self._parts, cut, self.shape))
+        labels = map(_kept_labels, source.labels, self._parts, cut, self.shape)
+        self.labels = tuple(map(self._encodable, source.dims, labels))
         self._resizer = Resizer(cut, self.shape)
         self._step = self._known_step()
         self._keeper: TimeKeeper | None = None
@@ -73,8 +74,8 @@ class PreparedStream:
         if self._skipped:
             notices.append(left_out("slice", self._skipped, self.name, self._first_skipped))
         if self._infinite:
-            values = "infinite value" if self._infinite == 1 else "infinite values"
-            notices.append(f"{self._infinite} {values} of {self.name} were taken as missing")
+            values = "infinite value was" if self._infinite == 1 else "infinite values were"
+            notices.append(f"{self._infinite} {values} taken as missing in {self.name}")
         return notices
 
     @property
@@ -176,6 +177,20 @@ class PreparedStream:
         values[infinite] = np.nan
         return values
 
+    def _encodable(self, dim: str, labels: tuple[Label, ...] | None) -> tuple[Label, ...] | None:
+        """Labels without halves of characters (lone surrogates), which no file can hold."""
+        halves = dict.fromkeys(label for label in labels or () if isinstance(label, str) and _is_half(label))
+        if not halves:
+            return labels
+        first = next(iter(halves))
+        what = f"{self.name} has the label {first!a} in {dim}, which holds half of a character (a lone surrogate)"
+        if self._options.on_bad == "stop":
+            raise StreamError(
+                f"{what}: give other labels, or put a question mark there with --on-bad skip (on_bad='skip')"
+            )
+        self._source.notices.append(f"{what}: there is a question mark in its place")
+        return tuple(label.encode("utf-8", "replace").decode() if label in halves else label for label in labels or ())
+
     def _note_early_end(self, index: int) -> None:
         claimed = self._source.length
         if claimed is not None and index < claimed:
@@ -231,6 +246,10 @@ class PreparedStream:
             if part is not None:
                 array = array.take(part, axis=mode)
         return array
+
+
+def _is_half(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _kept_labels(
