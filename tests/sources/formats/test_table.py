@@ -283,6 +283,7 @@ def test_a_bad_row_ends_the_table_or_is_left_out(tmp_path, monkeypatch, bad, blo
     [
         "{",
         "[1]",
+        '{"t": 1, "a": "q", "b": "u"}',
         '{"t": "noon", "a": "q", "b": "u", "x": 1}',
         '{"t": 9223372036854775808, "a": "q", "b": "u", "x": 1}',
         '{"t": 1, "a": "\\ud800", "b": "u", "x": 1}',

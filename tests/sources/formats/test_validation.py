@@ -117,6 +117,19 @@ def test_a_blosc_chunk_that_is_cut_short_is_refused_and_can_be_skipped(tmp_path,
     assert any(notice.startswith("2 slices of a.zarr could not be used") for notice in stream.notices)
 
 
+@pytest.mark.slow
+def test_opening_hdf5_runs_nothing_from_the_present_folder(tmp_path, monkeypatch):
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.ones((3, 2))
+    for name in ("h5py", "math", "numpy"):
+        (tmp_path / f"{name}.py").write_text("open('trace', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    assert open_stream("a.h5").shape == (2,)
+    assert not (tmp_path / "trace").exists()
+
+
 def test_a_pipe_in_a_zarr_folder_is_refused(tmp_path):
     (tmp_path / "a.zarr" / "x").mkdir(parents=True)
     os.mkfifo(tmp_path / "a.zarr" / "x" / "0.0")

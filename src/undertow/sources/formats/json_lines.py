@@ -134,7 +134,10 @@ class JSONRows(Rows):
             raise BadInputError(f"a line that is not JSON, {_shown(line)}: mend it") from None
         if not isinstance(row, dict):
             raise BadInputError(f"a line that is no object such as {{…}}, {_shown(line)}: write one") from None
-        self.check_columns(list(row))
+        if self._kind is None:
+            self.check_columns(list(row))
+        elif not row.keys() >= set(self.columns.names):
+            raise BadInputError(f"a row without all of {', '.join(self.columns.names)}, {_shown(line)}: mend it")
         time, *labels, value = (row[name] for name in self.columns.names)
         time = parse_time(time)
         kind = _kind(time)

@@ -105,9 +105,9 @@ def open_zarr(path: Path, options: SourceOptions) -> LabelledArray:
     group, _, variable = (options.variable or "").rpartition("/")
 
     def reopen() -> Any:
-        check_zarr(path)
+        store = open_checked(path, check_zarr(path))
         return xarray.open_dataset(
-            open_checked(path), engine="zarr", chunks=None, cache=False, consolidated=False, group=group or None
+            store, engine="zarr", chunks=None, cache=False, consolidated=False, group=group or None
         )
 
     return LabelledArray(reopen, path.name, "zarr", replace(options, variable=variable or None), path / group)

@@ -92,9 +92,9 @@ def check_hdf5_ends(path: Path) -> None:
     """Open a file in a process of its own first: libhdf5 runs for ever in some damaged files, and cannot be stopped."""
     known = path.stat()
     key = (str(path.resolve()), known.st_ino, known.st_size, known.st_mtime_ns)
-    if key in _OPENED or not sys.executable:
+    if key in _OPENED or not sys.executable or hasattr(sys, "frozen"):
         return
-    command = [sys.executable, "-c", _PROBE, str(path)]
+    command = [sys.executable, "-P", "-c", _PROBE, str(path)]  # -P: no modules from the present folder
     try:
         ended = subprocess.run(
             command, timeout=HDF5_SECONDS, check=False, stdin=subprocess.DEVNULL, capture_output=True
@@ -115,9 +115,13 @@ def hdf5_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         return {key: tuple(item.shape) for key, item in hdf5_datasets(file, path.name).items()}
 
 
-def check_zarr(path: Path) -> None:
-    """Refuse a folder with a codec not known to be safe, with chunks larger than any slice, or with a pipe in it."""
-    folders = [path]
+def check_zarr(path: Path) -> list[Path]:
+    """Refuse a folder with a codec not known to be safe, with chunks larger than any slice, or with a pipe in it.
+
+    Returns:
+        The files of metadata in it.
+    """
+    folders, found = [path], []
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
@@ -127,6 +131,8 @@ def check_zarr(path: Path) -> None:
                     raise StreamError(f"{entry.name} in {path.name} is no file: a pipe would be waited for, remove it")
                 elif entry.name in _METADATA:
                     _check_metadata(Path(entry.path), path.name)
+                    found.append(Path(entry.path))
+    return found
 
 
 def _check_metadata(path: Path, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,12 @@ class CheckedStore(WrapperStore[Any]):
         return any("/".join(parts[:depth]) in self._arrays for depth in range(len(parts) + 1))
 
 
-def open_checked(path: Path) -> CheckedStore:
-    """A Zarr folder, of either version of the format."""
+def open_checked(path: Path, metadata: Iterable[Path]) -> CheckedStore:
+    """A Zarr folder of either version of the format, with the files of metadata in it."""
     arrays = [
-        metadata.parent.relative_to(path).as_posix().removeprefix(".")
-        for pattern in ("zarr.json", ".zarray")
-        for metadata in path.rglob(pattern)
-        if _last_codec(json.loads(metadata.read_bytes())) in ("blosc", "numcodecs.blosc")
+        file.parent.relative_to(path).as_posix().removeprefix(".")
+        for file in metadata
+        if file.name != ".zmetadata" and _last_codec(json.loads(file.read_bytes())) in ("blosc", "numcodecs.blosc")
     ]
     return CheckedStore(LocalStore(path, read_only=True), path.name, frozenset(arrays))
 
