@@ -3,11 +3,11 @@
 import io
 import json
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
-from stubs import StubModel, StubStream, load_stub, store_stub
+from stubs import StubModel, StubStream, everything_in, load_stub, store_stub
 
 from undertow.runs import RunError, run
 from undertow.sources import open_stream
@@ -125,3 +125,23 @@ def test_a_table_that_got_new_labels_is_resumed_with_those_of_the_store(tmp_path
         run_file(path, store, columns, resume=True)
     remedy = {"labels": ["a=p,q"], "on_bad": "skip"}
     assert run_file(path, store, columns | remedy, resume=True).slices == 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_table_that_grows_row_by_row_gives_the_same_store(tmp_path, seed):
+    draw = np.random.default_rng(seed)
+    rows = [f"{t},{a},{draw.normal():.3f}" for t in range(12) for a in "pqr" if draw.random() < 0.8]
+    columns = {"time": "t", "modes": "a", "value": "x", "labels": {"a": list("pqr")}}
+    path = tmp_path / "a.csv"
+    for length in sorted(draw.choice(len(rows), size=8)):
+        path.write_text("\n".join(["t,a,x", *rows[:length], rows[length][:3]]))  # the last line is not complete yet
+        with suppress(RunError):  # before the second time begins, there is no slice yet
+            run_file(path, tmp_path / "store", columns | {"follow": True, "idle": 0}, resume=True)
+    path.write_text("\n".join(["t,a,x", *rows, ""]))
+    run_file(path, tmp_path / "store", columns, resume=True)
+    run_file(path, tmp_path / "whole", columns)
+    grown, whole = (
+        {name: content for name, content in everything_in(tmp_path / store).items() if not name.startswith(".undertow")}
+        for store in ("store", "whole")
+    )
+    assert grown == whole
