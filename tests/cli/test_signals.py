@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stubs import everything_in, python_environment, reported_store
+from stubs import StubStream, everything_in, python_environment, reported_store, store_stub
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 
@@ -237,3 +237,15 @@ def test_other_commands_say_and_do_the_same(tmp_path, arguments, after):
         process.communicate()
     assert not [name for name in everything_in(tmp_path) if "unfinished" in name or name.endswith(".tmp")]
     assert {name: content for name, content in everything_in(tmp_path).items() if name in before} == before
+
+
+@pytest.mark.slow
+def test_an_export_that_is_stopped_leaves_nothing_behind(tmp_path):
+    store_stub(tmp_path / "s", StubStream(200, shape=(40, 40)), keep="low_rank,std,data", alerts=None)
+    process = start("export", tmp_path / "s", tmp_path / "a.csv")
+    while not (tmp_path / ".unfinished-a.csv").exists():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    code, said, _ = stop(process)
+    assert (code, said) == (130, "undertow: stopped before it was done\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
