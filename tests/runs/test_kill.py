@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from stream_files import MAKERS, TABLE, csv_text, json_lines
+from stream_files import MAKERS, SOURCES, TABLE, TARGETS, csv_text, json_lines
 from stubs import everything_in, run_python
 
 # One process forks a run, kills it after a random time and forks it again: starting Python anew takes much longer.
@@ -145,7 +145,12 @@ def source_of(kind, folder):
         return folder / "piped.jsonl", {"piped": True}
     if kind == "csv pipe":
         (folder / "piped.csv").write_text(csv_text())
-        return folder / "piped.csv", {"piped": True, "format": "csv", **TABLE}
+        return folder / "piped.csv", {
+            "piped": True,
+            "format": "csv",
+            **TABLE,
+            "labels": {"src": SOURCES, "dst": TARGETS},
+        }
     made = MAKERS[kind](folder)
     return made.path, made.options
 
