@@ -16,6 +16,10 @@ ADVICE: dict[Flags, str] = {
     Flags.MANY_OUTLIERS: "most of this slice does not fit the factors: the scene has changed, or the slice is bad",
     Flags.CHANGED: "this slice did not fit what was learned before it: the scene has changed, "
     "errors may be large for a while",
+    Flags.REPEATED: "the data repeat themselves: nothing is learned from them until they change, check the source",
+    Flags.RESTARTED: "the first data were of another size by far: the model has started anew with this slice",
+    Flags.FILL_VALUES: "well-known fill values (9.96921e36, 1e20, 1e35, 1e36) were taken as missing: "
+    "set them to NaN to be sure",
     Flags.NO_NOISE: "the data are fitted to the last digit: the error bars are a lower bound, do not rely on them",
     Flags.SINGULAR: "some rows could not be solved and kept their last values: use dtype='float64'",
     Flags.OUT_OF_RANGE: "some values are a billion times the stream's usual size and were left out as outliers: "
@@ -24,7 +28,7 @@ ADVICE: dict[Flags, str] = {
 }
 """What each flag means and what to do about it, one sentence each."""
 
-HARMLESS = Flags.RANK_FULL | Flags.RANK_ZERO | Flags.EMPTY
+HARMLESS = Flags.RANK_FULL | Flags.RANK_ZERO | Flags.EMPTY | Flags.REPEATED | Flags.FILL_VALUES
 """Worth knowing, but the result is as good as the data allow."""
 
 
@@ -34,6 +38,7 @@ class Status:
 
     Attributes:
         flags: what was noticed.
+        since: the first of the slices that are all equal, counted from 0, where the data repeat themselves; else None.
 
     Examples:
         >>> from undertow.diagnostics import Flags, Status
@@ -45,6 +50,7 @@ class Status:
     """
 
     flags: Flags = Flags.NONE
+    since: int | None = None
 
     @property
     def ok(self) -> bool:
@@ -59,7 +65,9 @@ class Status:
     @property
     def advice(self) -> tuple[str, ...]:
         """One sentence for each flag that is set."""
-        return tuple(text for flag, text in ADVICE.items() if flag in self.flags)
+        repeat = "the data repeat themselves"
+        known = repeat if self.since is None else f"{repeat} since slice {self.since}"
+        return tuple(text.replace(repeat, known) for flag, text in ADVICE.items() if flag in self.flags)
 
     def __str__(self) -> str:
         return "; ".join(self.advice) or "ok"

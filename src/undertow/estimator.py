@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from undertow.config import Config, make_config
 from undertow.engine import functional, selection
 from undertow.engine.capacity import prefers_entries
+from undertow.engine.exclusive import Exclusive, exclusive
 from undertow.engine.memory import check_memory
 from undertow.engine.pipeline import Pipeline
 from undertow.engine.selection import Selection
@@ -41,11 +42,14 @@ class FactorMatrices:
     temporal: Floats
 
 
-class RobustCP:
+class RobustCP(Exclusive):
     """Robust low-rank factorization and completion of a stream of tensors, slice by slice.
 
     Every setting is optional; `undertow.Config` says what each means. What is not given of `level`, `robust`, `noise`,
     `scale`, `forgetting` and `max_rank` is selected for the stream while it runs, and each result's `settings` say how.
+
+    Threads may share a model: one at a time learns or reads, the others wait. A process that was forked after the first
+    slice gets an error; use "spawn".
 
     Args:
         preset: "default" selects settings. "fixed" selects nothing, and costs less than half. "fast" selects nothing
@@ -107,6 +111,7 @@ class RobustCP:
         if now is not None:
             self._pipeline, self._layout = Pipeline(now), (now.shape, now.sparse)
 
+    @exclusive
     def __copy__(self) -> RobustCP:
         """A model that goes on from here independently."""
         other = RobustCP.__new__(RobustCP)
@@ -115,15 +120,18 @@ class RobustCP:
         return other
 
     @property
+    @exclusive
     def config(self) -> Config:
         """All settings in force now, those selected for the stream included."""
         return make_config(**self._params) if self._selection is None else self._selection.selected.state.config
 
     @property
+    @exclusive
     def state(self) -> State | None:
         """A copy of the state of the selected candidate, for `undertow.step`; None before the first slice."""
         return None if self._selection is None else self._selection.selected.state.copy()
 
+    @exclusive
     def update(self, x: Any, mask: Any = None) -> Result:
         """Learn from the next slice.
 
@@ -171,17 +179,18 @@ class RobustCP:
         Returns:
             The model itself.
         """
-        return self._update_all(X, self._selection)
+        return self._update_all(X, anew=False)
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Start anew and learn from several slices, as `partial_fit` does."""
-        return self._update_all(X, None)
+        return self._update_all(X, anew=True)
 
-    def _update_all(self, X: Any, start: Selection | None) -> Self:
+    @exclusive
+    def _update_all(self, X: Any, *, anew: bool) -> Self:
         before = self._selection
         try:
             slices = _slices_of(X)
-            self._selection = None if start is None else start.copy()  # updates donate it
+            self._selection = None if anew or before is None else before.copy()  # updates donate it
             for x in slices:
                 self.update(x)
             _ = self._selection  # wait for the last
@@ -190,6 +199,7 @@ class RobustCP:
             raise
         return self
 
+    @exclusive
     def transform(self, X: Any) -> Floats:
         """Infer several slices with the factors fixed; nothing is learned from them.
 
@@ -206,6 +216,7 @@ class RobustCP:
             )
         return np.stack([functional.infer(state, x).mean for x in _slices_of(X)])
 
+    @exclusive
     def smoothed(self, lag: int = 0) -> Result:
         """What is known now about an earlier slice: later slices have corrected it.
 
@@ -214,6 +225,7 @@ class RobustCP:
         """
         return functional.smoothed(self._learned("smoothed"), lag)
 
+    @exclusive
     def at(self, *indices: Any) -> Result:
         """What is known about some entries of the newest slice, observed or not.
 
@@ -229,6 +241,7 @@ class RobustCP:
         return self.smoothed(lag).mean
 
     @property
+    @exclusive
     def factors(self) -> FactorMatrices:
         """The active components in units of the data (the unit is in the temporal rows)."""
         state = self._learned("factors")
@@ -242,6 +255,7 @@ class RobustCP:
         active = active[np.argsort(-sizes[active], kind="stable")]
         return FactorMatrices(tuple(matrix[:, active] for matrix in modes), temporal[:, active])
 
+    @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, atomically; `undertow.load` goes on from it with bit-identical results.
 
@@ -260,6 +274,7 @@ class RobustCP:
         """The settings as given; None where the preset or the selection decides."""
         return dict(self._params)
 
+    @exclusive
     def set_params(self, **params: Any) -> Self:
         """Change settings before the first slice: a state belongs to its settings.
 
@@ -275,6 +290,7 @@ class RobustCP:
         self._params = _plain(changed, make_config(**changed))
         return self
 
+    @exclusive
     def __repr__(self) -> str:
         given = {name: value for name, value in self._params.items() if value is not None}
         if given["preset"] == "default":
@@ -284,7 +300,7 @@ class RobustCP:
         if now is None:
             return call
         shape, rank = "×".join(map(str, now.shape)), int(now.selected.state.active.sum())
-        return f"{call}  # {now.steps} slices of {shape}, {rank} components"
+        return f"{call}  # {now.history.counts.seen} slices of {shape}, {rank} components"
 
     def _learned(self, what: str) -> State:
         now = self._selection

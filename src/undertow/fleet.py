@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from undertow.config import Config, make_config
 from undertow.engine import batching, platform
+from undertow.engine.exclusive import Exclusive, exclusive
+from undertow.engine.history import COUNTS, ODD_SLICES, Counts, History, judge_members
 from undertow.engine.memory import check_fleet_memory
 from undertow.engine.output import CrossPrediction, Output, gathered
 from undertow.engine.selection import Candidate, Selection
@@ -49,12 +51,18 @@ class _Slices:
     present: NDArray[np.bool_]
     starting: NDArray[np.bool_]
     """Which streams get their first data that are not 0."""
+    frozen: NDArray[np.bool_]
+    """Which streams repeat themselves, and learn nothing."""
+    revised: NDArray[np.bool_]
+    """Which streams start anew."""
     halves: NDArray[np.bool_] | None
     """Which half of its slice each entry belongs to, where a cross-prediction is needed."""
 
 
-class Fleet:
+class Fleet(Exclusive):
     """Thousands of independent streams of one shape: the results of as many ``RobustCP(preset="fixed")``, to rounding.
+
+    Threads may share a fleet: one at a time learns, the others wait. After a fork it is refused; use "spawn".
 
     Args:
         n: Number of members to begin with; their numbers are 0, 1, …, n − 1.
@@ -87,8 +95,10 @@ class Fleet:
             raise ValueError(f"n must be 0 or more and shape have modes of size 1 or more, got {n} and {self._shape}.")
         self._chunk_size = min(1 << max(n - 1, 0).bit_length(), platform.current().chunk_members)
         self._chunks: list[Core] = []
-        self._units = np.zeros(0)  # by row, as are the steps
+        self._units = np.zeros(0)  # by row, as are the steps, the counts and the last slices
         self._steps = np.zeros(0, np.int64)
+        self._counts = Counts(**{name: np.zeros(0, kind) for name, kind in COUNTS.items()})
+        self._last = Slice(np.zeros((0, *self._shape)), np.zeros((0, *self._shape), np.bool_))
         self._ids = np.zeros(0, np.int64)
         self._rows = np.zeros(0, np.intp)  # by member
         self._next = 0
@@ -115,6 +125,7 @@ class Fleet:
     def __repr__(self) -> str:
         return f"Fleet of {len(self)} streams of {'×'.join(map(str, self._shape))}"
 
+    @exclusive
     def update(self, x: Any, mask: Any = None, present: Any = None) -> Result:
         """Learn from the next slice of every member that has one. If one is refused, none is learned.
 
@@ -133,17 +144,25 @@ class Fleet:
             KeyError: A number in the dictionary is not a member.
         """
         validated, here = as_member_slices(x, mask, present, self._ids, self._shape)
-        units = self._units[self._rows]
-        without_unit = here & (units == 0)
+        units, steps = self._units[self._rows], self._steps[self._rows]
+        counts = Counts(**{name: getattr(self._counts, name)[self._rows] for name in COUNTS})
+        last = Slice(self._last.values[self._rows], self._last.mask[self._rows])
+        verdict = judge_members(counts, last, validated, here, units, steps, self._config.window)
+        learning = here & ~verdict.frozen
+        units[verdict.revised] = 0
+        without_unit = learning & (units == 0)
         if without_unit.any():
             units[without_unit] = first_units(Slice(validated.values[without_unit], validated.mask[without_unit]))
         scaling = Scaling.of(self._config, units.reshape(-1, *([1] * len(self._shape))))
-        predicting = (self._units > 0) & (self._steps > 0) & (not self._config.robust)
+        revised = self._by_row(verdict.revised)
+        predicting = (self._units > 0) & (self._steps > 0) & ~revised & (not self._config.robust)
         slices = _Slices(
             self._by_row(scaling.scaled(validated.values)),
             self._by_row(validated.mask),
-            self._by_row(here),
+            self._by_row(learning),
             self._by_row(without_unit & (units > 0)),
+            self._by_row(verdict.frozen),
+            revised,
             self._halves(predicting),
         )
         chunks, reports, predictions = zip(
@@ -157,27 +176,47 @@ class Fleet:
             cross_predicted=None if slices.halves is None else self._joined(predictions),
             rows=self._rows,
             could_predict=predicting[self._rows],
+            noticed=verdict.flags,
+            repeating_since=verdict.since,
         )
         self._chunks = list(chunks)
         self._units = self._units.copy()
         self._units[self._rows] = units
-        self._steps = self._steps + slices.present
+        self._steps = np.where(revised, 0, self._steps) + slices.present
+        self._remember(verdict.counts, validated, here)
         return Result(output, members=self._ids.copy(), present=here)
+
+    def _remember(self, counts: Counts, validated: Slice, here: NDArray[np.bool_]) -> None:
+        """The counts of all members, and the slices of those who are present."""
+        by_row = {name: getattr(self._counts, name).copy() for name in COUNTS}
+        for name, numbers in by_row.items():
+            numbers[self._rows] = getattr(counts, name)
+        self._counts = Counts(**by_row)
+        rows = self._rows[here]
+        self._last.values[rows], self._last.mask[rows] = validated.values[here], validated.mask[here]
 
     def _step_chunk(self, slices: _Slices, number: int) -> tuple[Core, Report | None, Any]:
         """The chunk after its slices, what is reported of them, and their cross-prediction."""
         part = slice(number * self._chunk_size, (number + 1) * self._chunk_size)
         core, predicted = self._chunks[number], None
-        if number > 0 and not slices.present[part].any():  # the first is always reported: others take its shapes
+        if (
+            number > 0 and not (slices.present | slices.frozen)[part].any()
+        ):  # the first is always reported: others take its shapes
             return core, None, None
         values, mask = slices.values[part], slices.mask[part]
         with precision(self._config):
+            if slices.revised[part].any():
+                core = batching.restart(core, slices.revised[part], self._settings, with_window=True)
             if slices.starting[part].any():
                 core = batching.restart(core, slices.starting[part], self._settings, with_window=False)
             if slices.halves is not None:
                 predicted = batching.cross_predict_all(core, values, mask, slices.halves[part], self._settings)
-            return *batching.advance_all(core, values, mask, slices.present[part], self._settings), predicted
+            after, report = batching.advance_all(core, values, mask, slices.present[part], self._settings)
+            if slices.frozen[part].any():
+                report = batching.latest_all(after, slices.frozen[part], report, self._settings)
+            return after, report, predicted
 
+    @exclusive
     def join(self, k: int = 1) -> NDArray[np.int64]:
         """Add members that have seen nothing.
 
@@ -197,12 +236,14 @@ class Fleet:
             which[free[free // self._chunk_size == number] % self._chunk_size] = True
             with precision(self._config):
                 self._chunks[number] = batching.restart(self._chunks[number], which, self._settings, with_window=True)
-        self._units[free], self._steps[free] = 0.0, 0
+        for by_row in (self._units, self._steps, self._last.mask, *(getattr(self._counts, name) for name in COUNTS)):
+            by_row[free] = 0
         ids = np.arange(self._next, self._next + k, dtype=np.int64)
         self._ids, self._rows = np.concatenate([self._ids, ids]), np.concatenate([self._rows, free])
         self._next += k
         return ids
 
+    @exclusive
     def leave(self, ids: Any) -> None:
         """Remove members for good; their rows are given to those who join.
 
@@ -213,6 +254,7 @@ class Fleet:
         stay[positions_of(self._ids, np.atleast_1d(np.asarray(ids)))] = False
         self._ids, self._rows = self._ids[stay], self._rows[stay]
 
+    @exclusive
     def extract(self, member: int) -> RobustCP:
         """A single model that goes on from where this member is; the member stays.
 
@@ -237,9 +279,14 @@ class Fleet:
         counts = tuple(int(count) for count in missing[order])
         state = State(self._config, self._shape, float(self._units[row]), steps, core, counts)
         model = RobustCP(**self._params)
-        model._selection = Selection((self._config,), (Candidate(state),), steps, np.full(self._shape, np.nan), 0, 0)
+        numbers = {name: kind(getattr(self._counts, name)[row]) for name, kind in COUNTS.items()}
+        last = Slice(self._last.values[row].copy(), self._last.mask[row].copy())
+        history = History(Counts(**numbers), last if last.mask.any() else None)
+        typical = np.full(self._shape, np.nan)
+        model._selection = Selection((self._config,), (Candidate(state),), steps, typical, 0, 0, history)
         return model
 
+    @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all members to one file, atomically.
 
@@ -254,7 +301,13 @@ class Fleet:
             models.name_of(same[0][0]): gathered([leaf for _, leaf in same], self._rows)
             for same in zip(*leaves, strict=True)
         }
-        numbers = {"ids": self._ids, "units": self._units[self._rows], "steps": self._steps[self._rows]}
+        numbers: dict[str, NDArray[Any]] = {
+            "ids": self._ids,
+            "units": self._units[self._rows],
+            "steps": self._steps[self._rows],
+        }
+        numbers |= {f"history.{name}": getattr(self._counts, name)[self._rows] for name in COUNTS}
+        numbers |= {"history.values": self._last.values[self._rows], "history.mask": self._last.mask[self._rows]}
         header = {"params": self._params, "shape": list(self._shape), "next": self._next}
         models.save_fleet(path, header, {**arrays, **numbers})
 
@@ -275,6 +328,7 @@ class Fleet:
         fleet = cls(len(arrays["ids"]), header["shape"], **header["params"])
         fleet._ids, fleet._next = arrays["ids"], int(header["next"])
         fleet._units[fleet._rows], fleet._steps[fleet._rows] = arrays["units"], arrays["steps"]
+        fleet._recall(arrays)
         with precision(fleet._config):
             for number, chunk in enumerate(fleet._chunks):
                 part = slice(number * fleet._chunk_size, min((number + 1) * fleet._chunk_size, len(fleet)))
@@ -284,6 +338,16 @@ class Fleet:
                 ]
                 fleet._chunks[number] = jax.tree_util.tree_unflatten(tree, new)
         return fleet
+
+    def _recall(self, arrays: Mapping[str, Any]) -> None:
+        """What is remembered of the slices before, from a checkpoint; older ones say nothing about it."""
+        rows = self._rows
+        if "history.seen" not in arrays:
+            self._counts.seen[rows], self._counts.usual[rows] = arrays["steps"], ODD_SLICES
+            return
+        for name in COUNTS:
+            getattr(self._counts, name)[rows] = arrays[f"history.{name}"]
+        self._last.values[rows], self._last.mask[rows] = arrays["history.values"], arrays["history.mask"]
 
     def _grow(self, needed: int) -> None:
         """Make rows for at least this many members."""
@@ -303,8 +367,9 @@ class Fleet:
             ]
         self._chunk_size = size
         extra = size * number - len(self._units)
-        self._units = np.concatenate([self._units, np.zeros(extra)])
-        self._steps = np.concatenate([self._steps, np.zeros(extra, np.int64)])
+        self._units, self._steps = _longer(self._units, extra), _longer(self._steps, extra)
+        self._counts = Counts(**{name: _longer(getattr(self._counts, name), extra) for name in COUNTS})
+        self._last = Slice(_longer(self._last.values, extra), _longer(self._last.mask, extra))
 
     def _halves(self, predicting: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """By row, as a single model has them; None where no member needs them."""
@@ -335,6 +400,10 @@ def _validated_config(preset: str, settings: Mapping[str, Any]) -> Config:
     if config.start == "svd" or config.outliers != "contaminated":
         raise ValueError("a fleet has start='warm' and outliers='contaminated': use single RobustCP models for others.")
     return config
+
+
+def _longer(by_row: NDArray[Any], extra: int) -> NDArray[Any]:
+    return np.concatenate([by_row, np.zeros((extra, *by_row.shape[1:]), by_row.dtype)])
 
 
 def _in_threads(work: Any, count: int) -> list[Any]:

@@ -125,10 +125,18 @@ class Result:
     def status(self) -> Any:
         """How it went, with advice: `undertow.Status`, or a tuple of n of them."""
         if self.members is None:
-            return Status(self.flags)
-        codes = np.maximum(self.flags, 0).tolist()
-        by_code = {code: Status(Flags(code)) for code in set(codes)}
+            return _status(int(self.flags), self.since)
+        codes = list(zip(np.maximum(self.flags, 0).tolist(), self.since.tolist(), strict=True))
+        by_code = {code: _status(*code) for code in set(codes)}
         return tuple(by_code[code] for code in codes)
+
+    @cached_property
+    def since(self) -> Any:
+        """Where the data repeat themselves, the first of the slices that are all equal, counted from 0; else −1.
+
+        An integer, or (n,) int64.
+        """
+        return self._number("since", int)
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
@@ -197,3 +205,7 @@ class Result:
             return kind(self._array(name))
         numbers = getattr(self._outputs[0], name)()
         return np.where(self.present, numbers, -1 if numbers.dtype.kind == "i" else np.nan)
+
+
+def _status(flags: int, since: int) -> Status:
+    return Status(Flags(flags), None if since < 0 else since)

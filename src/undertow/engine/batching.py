@@ -25,7 +25,7 @@ from undertow.model.control import Progress, adapt_due, redundant_due, shrink_du
 from undertow.model.phases.begin import begin
 from undertow.model.phases.components import adapt
 from undertow.model.phases.finish import finish
-from undertow.model.phases.infer import cross_predict
+from undertow.model.phases.infer import cross_predict, latest
 from undertow.model.phases.redundant import prune_redundant
 from undertow.model.phases.shrink_noise import shrink_noise
 from undertow.model.phases.sweep import sweep
@@ -149,6 +149,13 @@ def close_all(
     """`phases.finish` for those that were present; the others' states are as before."""
     after, report = jax.vmap(finish, in_axes=(None, 0, 0, 0))(settings, core, window, progress)
     return choose_all(present, after, core), report
+
+
+@jax.jit
+def latest_all(core: Core, which: Array, report: Report, settings: Settings) -> Report:
+    """`infer.latest` for some members; the others' reports as they are."""
+    chosen: Report = choose_all(which, jax.vmap(latest, in_axes=(0, None))(core, settings), report)
+    return chosen
 
 
 @jax.jit

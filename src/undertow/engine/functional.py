@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from undertow.engine.capacity import missing_capacity, separable, with_entry_capacity, with_fitting_slots
+from undertow.engine.exclusive import check_process
 from undertow.engine.output import CrossPrediction, Output
 from undertow.engine.state import State, init, precision
 from undertow.inputs.packing import packed, unpacked, unpadded, unsorted_entry_index
@@ -52,6 +53,7 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, Result]:
         >>> state.steps, result.mean.shape
         (1, (6, 5))
     """
+    check_process()
     given = _on_device(state, values, mask)
     cross_predicted = None if state.config.robust else cross_predict(state, given)
     after, output = step_donating(state.copy(), given, cross_predicted)
@@ -85,7 +87,7 @@ def step_donating(
             given.entry_index(),
         )
     hindsight = None if state.config.robust else cross_predicted
-    output = Output(state.config, scaling, (report,), given, hindsight, given.indices)
+    output = Output(state.config, scaling, (report,), given, hindsight, given.indices, noticed=given.noticed)
     return replace(state, steps=state.steps + 1, core=core), output
 
 
@@ -110,7 +112,16 @@ def infer(state: State, values: Any, mask: Any = None) -> Result:
     scaling = Scaling.of(state.config, state.unit)
     with precision(state.config):
         report = model.infer(state.core, given.values(scaling), given.mask(), state.settings, given.entry_index())
-    return Result(Output(state.config, scaling, (report,), given, indices=given.indices))
+    return Result(Output(state.config, scaling, (report,), given, indices=given.indices, noticed=given.noticed))
+
+
+def latest(state: State, given: DeviceSlice) -> Output:
+    """A slice that is equal to the last one learned, as that one was seen: nothing is learned from it."""
+    state = with_entry_capacity(state, given.capacity)
+    with precision(state.config):
+        report = model.latest(state.core, state.settings)
+    scaling = Scaling.of(state.config, state.unit)
+    return Output(state.config, scaling, (report,), given, indices=given.indices, noticed=given.noticed)
 
 
 def smoothed(state: State, lag: int) -> Result:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from undertow.config import Config
 from undertow.inputs.packing import unpacked
-from undertow.inputs.scaling import LOG_UNIT, Scaling
+from undertow.inputs.scaling import LOG_UNIT, SMALLEST_UNIT, Scaling
 from undertow.inputs.transfer import DeviceSlice
 from undertow.model.flags import Flags
 from undertow.model.report import Report
@@ -26,6 +26,8 @@ SETTINGS = ("level", "robust", "noise", "scale", "forgetting", "max_rank", "wind
 """Settings that every result names."""
 NUMBERS = ("rank", "usual_noise", "iterations", "elbo", "flags")
 """Parts of a report that are one number per stream, fetched in one transfer."""
+MEANINGLESS_IF_REPEATED = Flags.EMPTY | Flags.MANY_OUTLIERS | Flags.CHANGED | Flags.OUT_OF_RANGE | Flags.NOT_CONVERGED
+"""Flags that say nothing about a slice that is equal to those before it."""
 QUANTILE = 1.96
 """95 % of a normal distribution lie within this many standard deviations."""
 
@@ -56,6 +58,8 @@ class Output:
         indices: where the entries lie, one array per mode; None where arrays are whole slices.
         rows: for many streams, the row of each in the chunks laid end to end; None for a single stream.
         could_predict: for many streams, which of them had learned something before this slice.
+        noticed: flags that the host has set; for many streams one number for each.
+        repeating_since: the first of the slices that are all equal, −1 where they are not; for many streams (n,).
         on_fetch: called with the name of every part of a report that is fetched.
     """
 
@@ -67,6 +71,8 @@ class Output:
     indices: tuple[NDArray[np.int32], ...] | None = None
     rows: NDArray[np.intp] | None = None
     could_predict: NDArray[np.bool_] | None = None
+    noticed: Any = 0
+    repeating_since: Any = -1
     on_fetch: Callable[[str], None] | None = None
 
     def mean(self) -> Floats:
@@ -84,6 +90,8 @@ class Output:
 
     def outliers(self) -> Floats:
         """What outliers add; on the logarithmic scale that depends on the mean."""
+        if np.all(self._repeats):
+            return np.zeros(self._mean.shape, self.dtype)
         scaled = self._outlier_part("outliers", 0)
         if self.scaling.log:
             base = self._mean if self.cross_predicted is None else np.asarray(self.cross_predicted.mean, np.float64)
@@ -93,13 +101,19 @@ class Output:
         else:
             outliers = self._unscaled(scaled)
         too_large = self._too_large
-        return outliers if too_large is None else np.where(too_large[1], too_large[0] - self.mean(), outliers)
+        if too_large is not None:
+            outliers = np.where(too_large[1], too_large[0] - self.mean(), outliers)
+        return self._none_where_repeated(outliers)
 
     def outlier_probability(self) -> Floats:
         """Entries that were too large to compute with are outliers for certain."""
+        if np.all(self._repeats):
+            return np.zeros(self._mean.shape, self.dtype)
         # A copy: it may be the device's own memory, and results may be written to.
         probability = self._outlier_part("outlier_probability", 1).astype(self.dtype)
-        return probability if self._too_large is None else np.where(self._too_large[1], 1.0, probability)
+        if self._too_large is not None:
+            probability = np.where(self._too_large[1], 1.0, probability)
+        return self._none_where_repeated(probability)
 
     def rank(self) -> Any:
         """Active components."""
@@ -115,14 +129,19 @@ class Output:
 
     def noise_std(self) -> Any:
         """On the logarithmic scale: as at the unit of the stream."""
-        unit = self.scaling.unit if self.rows is None else np.reshape(self.scaling.unit, -1)
+        unit = self.scaling.positive().unit
+        unit = unit if self.rows is None else np.reshape(unit, -1)
         noise = np.sqrt(np.asarray(self._numbers["usual_noise"], np.float64)) * unit
         return np.nan_to_num(noise * np.hypot(LOG_UNIT, 1) if self.scaling.log else noise)
 
     def flags(self) -> Any:
         """As numbers. What is full with a capacity below `max_rank` is not full yet."""
-        flags = self._numbers["flags"]
+        flags = self._numbers["flags"] & np.where(self._repeats, ~MEANINGLESS_IF_REPEATED.value, -1) | self.noticed
         return np.where(self.rank() < self.config.max_rank, flags & ~Flags.RANK_FULL.value, flags)
+
+    def since(self) -> Any:
+        """The first of the slices that are all equal; −1 where they are not."""
+        return self.repeating_since if self.rows is None else np.broadcast_to(self.repeating_since, self.rows.shape)
 
     def settings(self) -> dict[str, Any]:
         """By name."""
@@ -150,6 +169,15 @@ class Output:
     def _any_flags(self) -> Flags:
         return Flags(int(np.bitwise_or.reduce(np.reshape(self.flags(), -1), initial=0)))
 
+    @property
+    def _repeats(self) -> Any:
+        return np.greater_equal(self.repeating_since, 0)
+
+    def _none_where_repeated(self, values: Floats) -> Floats:
+        if self.rows is None or not np.any(self._repeats):
+            return values
+        return np.where(self._repeats.reshape(-1, *([1] * (values.ndim - 1))), values.dtype.type(0), values)
+
     def _fetched(self, name: str) -> NDArray[Any]:
         """A part of the report; where the arithmetic overflowed, the nearest numbers."""
         self._note(name)
@@ -170,23 +198,28 @@ class Output:
             for name in names:
                 self.on_fetch(name)
 
-    def _unscaled(self, values: NDArray[Any]) -> Floats:
+    def _unscaled(self, values: NDArray[Any], scaling: Scaling | None = None) -> Floats:
         """In units of the data; where the arithmetic overflowed, the largest numbers need not fit there."""
+        scaling = scaling or self.scaling
         if Flags.NOT_FINITE not in self._any_flags:
-            return self.scaling.unscaled(values, self.dtype)
+            return scaling.unscaled(values, self.dtype)
         with np.errstate(over="ignore"):
-            data: Floats = np.nan_to_num(self.scaling.unscaled(values, self.dtype))
+            data: Floats = np.nan_to_num(scaling.unscaled(values, self.dtype))
         return data
 
     def _deviation(self, variance: Floats) -> Floats:
         """Half the 95 % interval over 1.96; on the linear scale simply the root."""
-        root = np.sqrt(variance)
-        if not self.scaling.log:
-            return self._unscaled(root)
-        upper, lower = (self.scaling.unscaled(self._mean + side * QUANTILE * root) for side in (1, -1))
-        with np.errstate(over="ignore"):
-            half: Floats = np.nan_to_num(((upper - lower) / (2 * QUANTILE)).astype(self.dtype))
-        return half
+        root, scaling = np.sqrt(variance), self.scaling.positive()
+        if not scaling.log:
+            deviation = self._unscaled(root, scaling)
+        else:
+            upper, lower = (scaling.unscaled(self._mean + side * QUANTILE * root) for side in (1, -1))
+            with np.errstate(over="ignore"):
+                deviation = np.nan_to_num(((upper - lower) / (2 * QUANTILE)).astype(self.dtype))
+        if np.min(scaling.unit, initial=1) > SMALLEST_UNIT and not scaling.log:
+            return deviation
+        smallest = np.finfo(self.dtype).smallest_subnormal  # where what is not 0 has become 0
+        return np.where((variance > 0) & (deviation == 0), smallest, deviation)
 
     def _outlier_part(self, name: str, part: int) -> Floats:
         """As reported by a robust model; by the cross-prediction, where there is one, of another."""

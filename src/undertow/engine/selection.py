@@ -18,14 +18,15 @@ squared error, averaged over time; the candidate with the least score is selecte
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow.config import Config
 from undertow.engine import functional
-from undertow.engine.output import CrossPrediction
+from undertow.engine.history import History
+from undertow.engine.output import CrossPrediction, Output
 from undertow.engine.state import State, init, precision
 from undertow.inputs.dense import Slice
 from undertow.inputs.scaling import Scaling
@@ -90,10 +91,11 @@ class Selection:
     Attributes:
         configs: Settings of all that may take part.
         candidates: Those that do, in no order.
-        steps: Number of slices seen.
+        steps: Number of slices learned.
         typical: Typical |y| of every entry, NaN where nothing was seen; empty where only observed entries are kept.
         changed: Slice at which a trial last began or ended; 0 during the warm-up.
         next_trial: Position in `configs` of the next to be tried again.
+        history: What is remembered of the slices before.
     """
 
     configs: tuple[Config, ...]
@@ -102,6 +104,7 @@ class Selection:
     typical: NDArray[np.float64]
     changed: int
     next_trial: int
+    history: History = field(default_factory=History)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -172,7 +175,18 @@ def step(selection: Selection, validated: AnySlice, given: DeviceSlice | None = 
     Returns:
         The selection after the slice, and the slice as the selected candidate sees it.
     """
-    given = given or DeviceSlice.of(validated, selection.candidates[0].state.entry_capacity)
+    first = selection.candidates[0].state
+    history, verdict = selection.history.judge(validated, first.unit, selection.steps, first.config.window)
+    if verdict.revised:
+        selection = start(selection.configs, selection.shape, first.entry_capacity)
+    selection = replace(selection, history=history)
+    given = given or DeviceSlice.of(validated, first.entry_capacity)
+
+    def with_notes(output: Output) -> Output:
+        return replace(output, noticed=output.noticed | int(verdict.flags), repeating_since=int(verdict.since))
+
+    if verdict.frozen:
+        return selection, Result(with_notes(functional.latest(selection.selected.state, given)))
     predictions = [_cross_predict(selection, candidate, given) for candidate in selection.candidates]
     selection = with_scores(selection, validated, predictions)
     candidates = selection.candidates
@@ -191,7 +205,7 @@ def step(selection: Selection, validated: AnySlice, given: DeviceSlice | None = 
         steps=selection.steps + 1,
         typical=_with_typical(selection, validated),
     )
-    return scheduled(selection), Result(outputs[selected], outputs[reporter])
+    return scheduled(selection), Result(with_notes(outputs[selected]), with_notes(outputs[reporter]))
 
 
 def _cross_predict(selection: Selection, candidate: Candidate, given: DeviceSlice) -> CrossPrediction | None:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.inputs.fill import fill_values
+
 MAX_MODES = 12
 """Modes of a slice: the time to compile grows with their number, 40 of them take minutes."""
 
@@ -27,10 +29,12 @@ class Slice:
     Attributes:
         values: float32 where that holds the data exactly, float64 otherwise; 0 where nothing was observed.
         mask: bool of the same shape, True where observed.
+        filled: whether well-known fill values were taken as missing; for slices of many streams one answer for each.
     """
 
     values: NDArray[np.floating[Any]]
     mask: NDArray[np.bool_]
+    filled: Any = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,6 +48,7 @@ def as_slice(
     *,
     shape: Sequence[int] | None = None,
     max_bytes: int | None = None,
+    streams: bool = False,
 ) -> Slice:
     """Validate a slice.
 
@@ -56,6 +61,7 @@ def as_slice(
         mask: True (or 1) where observed, same shape as ``x``; combined with NaN and with the mask of a masked array.
         shape: the shape that the stream has; another one is refused.
         max_bytes: refuse a slice whose values and mask would take more than this.
+        streams: whether the first axis counts streams, each with a slice of its own.
 
     Returns:
         The values and which of them were observed.
@@ -91,11 +97,22 @@ def as_slice(
             observed &= given
         if not observed.all():
             _clear(values, observed)
+        fill = fill_values(values, streams)
+        if fill is not None:
+            observed &= ~fill
+            _clear(values, observed)
         if not np.isfinite(values.sum()):  # one pass over a video frame; a sum of finite values may overflow too
             _check_finite(values)
     values.flags.writeable = False
     observed.flags.writeable = False
-    return Slice(values, observed)
+    return Slice(values, observed, _filled(fill, len(values) if streams else None))
+
+
+def _filled(fill: NDArray[np.bool_] | None, streams: int | None) -> Any:
+    """Whether there are fill values; for many streams, in which of them."""
+    if streams is None:
+        return fill is not None
+    return np.zeros(streams, np.bool_) if fill is None else fill.reshape(streams, -1).any(axis=1)
 
 
 def peek_shape(x: Any) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ def as_member_slices(
         there = np.broadcast_to(here.reshape(-1, *([1] * len(shape))), wanted)
         mask = there if mask is None else there & np.asarray(mask)
     try:
-        return as_slice(x, mask), here.copy()
+        return as_slice(x, mask, streams=True), here.copy()
     except ValueError:
         _name_infinite_members(x, mask, members)
         raise
@@ -82,10 +82,10 @@ def _from_mapping(
             raise type(error)(f"member {member}: {error}") from None
     wanted = len(members), *shape
     values = np.zeros(wanted, np.result_type(np.float32, *(one.values.dtype for one in validated)))
-    observed, here = np.zeros(wanted, np.bool_), np.zeros(len(members), np.bool_)
+    observed, (here, filled) = np.zeros(wanted, np.bool_), np.zeros((2, len(members)), np.bool_)
     for position, one in zip(positions, validated, strict=True):
-        values[position], observed[position], here[position] = one.values, one.mask, True
-    return Slice(values, observed), here
+        values[position], observed[position], here[position], filled[position] = one.values, one.mask, True, one.filled
+    return Slice(values, observed, filled), here
 
 
 def _name_infinite_members(x: Any, mask: Any, members: Members) -> None:

@@ -6,7 +6,7 @@ on the user's. On the logarithmic scale the model sees asinh(2 · data / unit).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,10 @@ class Scaling:
     def of(cls, config: Config, unit: Any) -> Scaling:
         """The scaling of a model."""
         return cls(unit, config.scale == "log", config.dtype)
+
+    def positive(self) -> Scaling:
+        """With the unit 1 where there is none yet: before any data, nothing is certain."""
+        return replace(self, unit=self._divisor)
 
     @property
     def _divisor(self) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.inputs.dense import MAX_MODES, Slice, as_slice
+from undertow.inputs.fill import fill_values
 
 _LARGEST_MODE = 2**31 - 1
 
@@ -35,6 +36,7 @@ class Entries:
         shape: As given.
         mask: True where observed.
         order: The order in which the entries are sorted by their indices, the biggest mode first.
+        filled: Whether well-known fill values were taken as missing.
 
     Examples:
         >>> import undertow as ut
@@ -48,6 +50,7 @@ class Entries:
     shape: tuple[int, ...]
     mask: NDArray[np.bool_] = field(init=False, repr=False)
     order: NDArray[np.int64] = field(init=False, repr=False)
+    filled: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         shape = _validated_shape(self.shape)
@@ -61,8 +64,13 @@ class Entries:
                 )
         observed = ~np.isnan(values)
         values[~observed] = 0
+        fill = fill_values(values)
+        if fill is not None:
+            observed &= ~fill
+            values[fill] = 0
         _check_finite(values, indices)
         made = {"shape": shape, "values": values, "indices": indices, "mask": observed, "order": _order(indices, shape)}
+        object.__setattr__(self, "filled", fill is not None)
         for array in (values, observed, made["order"], *indices):
             array.flags.writeable = False
         for name, value in made.items():
@@ -79,7 +87,7 @@ class Entries:
         mask = np.zeros(self.shape, np.bool_)
         values[self.indices], mask[self.indices] = self.values, self.mask
         values.flags.writeable = mask.flags.writeable = False
-        return Slice(values, mask)
+        return Slice(values, mask, self.filled)
 
 
 AnySlice = Slice | Entries

@@ -14,6 +14,7 @@ from undertow.inputs.dense import Slice
 from undertow.inputs.scaling import Scaling
 from undertow.inputs.sparse import AnySlice, Entries
 from undertow.model.defaults import LARGEST_VALUE
+from undertow.model.flags import Flags
 from undertow.model.types import EntryIndex
 
 
@@ -41,6 +42,11 @@ class DeviceSlice:
     def indices(self) -> tuple[NDArray[np.int32], ...] | None:
         """Where the entries lie, of a sparse slice."""
         return self.host.indices if isinstance(self.host, Entries) else None
+
+    @property
+    def noticed(self) -> int:
+        """Flags of the slice itself."""
+        return Flags.FILL_VALUES.value if np.any(self.host.filled) else 0
 
     def values(self, scaling: Scaling) -> Array:
         """The values as a model wants them. To be called in the scope of the model's precision."""

@@ -17,6 +17,9 @@ class Flags(IntFlag):
         OUT_OF_RANGE: Some values were too large to compute with and were left out.
         NOT_FINITE: The step gave values that are not finite; the state is as before it.
         CHANGED: The slice did not fit what had been learned before it.
+        REPEATED: The slice is equal to those before it, at least the third in a row; set by the host, as are all below.
+        RESTARTED: The first data were of another size by far: the model has started anew with this slice.
+        FILL_VALUES: Well-known fill values were taken as missing.
     """
 
     NONE = 0
@@ -30,3 +33,6 @@ class Flags(IntFlag):
     OUT_OF_RANGE = 128
     NOT_FINITE = 256
     CHANGED = 512
+    REPEATED = 1024
+    RESTARTED = 2048
+    FILL_VALUES = 4096

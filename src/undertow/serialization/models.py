@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from undertow.config import Config
+from undertow.engine.history import COUNTS, History
 from undertow.engine.selection import Candidate, Selection
 from undertow.engine.state import State, precision
 from undertow.model.step import init_core
@@ -43,6 +44,7 @@ def save(path: str | os.PathLike[str], params: dict[str, Any], selection: Select
         "steps": selection.steps,
         "changed": selection.changed,
         "next_trial": selection.next_trial,
+        "history": selection.history.to_header(),
         "configs": [asdict(config) for config in selection.configs],
         "members": [
             {
@@ -96,6 +98,11 @@ def load_fleet(
             _fitting(arrays, name_of(keys), (members, *leaf.shape), leaf.dtype)
         for name, dtype in (("ids", np.int64), ("units", np.float64), ("steps", np.int64)):
             _fitting(arrays, name, (members,), dtype)
+        if "history.seen" in arrays:
+            for name, kind in COUNTS.items():
+                _fitting(arrays, f"history.{name}", (members,), np.dtype(kind))
+            _fitting(arrays, "history.values", (members, *shape), np.float64)
+            _fitting(arrays, "history.mask", (members, *shape), np.bool_)
         int(header["next"])
     return header, arrays
 
@@ -147,7 +154,8 @@ def _selection(header: dict[str, Any], arrays: dict[str, Any]) -> Selection:
         raise ValueError("no model inside")
     typical = _fitting(arrays, "typical", shape if entries is None else (0,), np.float64)
     steps, changed, next_trial = (int(header[name]) for name in ("steps", "changed", "next_trial"))
-    return Selection(configs, tuple(candidates), steps, typical, changed, next_trial)
+    history = History.from_header(header.get("history"), steps)
+    return Selection(configs, tuple(candidates), steps, typical, changed, next_trial, history)
 
 
 def _expected(config: Config, shape: tuple[int, ...], entries: int | None = None, capacity: int | None = None) -> Core:

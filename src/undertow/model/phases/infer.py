@@ -30,6 +30,20 @@ def smooth(core: Core, lag: Array, settings: Settings) -> Report:
 
 
 @jax.jit
+def latest(core: Core, settings: Settings) -> Report:
+    """What is known about the newest slice; of a dense window, the newest in which anything was used."""
+    lag = jnp.asarray(0, jnp.int32)
+    if core.window.entry_index is None:
+        ages = jnp.arange(settings.window, dtype=jnp.int32)
+        used = core.window.mask.reshape(settings.window, -1).any(axis=1)[
+            jnp.mod(core.window.newest - ages, settings.window)
+        ]
+        lag = jnp.argmax(used).astype(jnp.int32)
+    report: Report = smooth(core, lag, settings)
+    return report
+
+
+@jax.jit
 def infer(core: Core, values: Array, mask: Array, settings: Settings, entry_index: EntryIndex | None = None) -> Report:
     """The report of a slice given factors and level as they are: nothing is learned from it."""
     model = outlier_model(settings)

@@ -1,0 +1,84 @@
+"""Models in several threads, and after a fork."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import undertow as ut
+
+SMALL = {"max_rank": 3, "window": 4}
+FORKED = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np, undertow as ut
+model = ut.RobustCP("fixed", max_rank=3, window=4)
+x = np.random.default_rng(0).normal(size=(6, 5))
+model.update(x)
+child = os.fork()
+if child == 0:
+    for use in (model.update, ut.RobustCP("fixed", max_rank=3, window=4).update):
+        try:
+            use(x + 1)
+        except RuntimeError as error:
+            print(error, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(model.update(x + 2).mean.shape)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [lambda: ut.RobustCP("fixed", **SMALL), lambda: ut.Fleet(4, (6, 5), **SMALL)])
+def test_threads_lose_no_slices(make):
+    model = make()
+    shape = (4, 6, 5) if isinstance(model, ut.Fleet) else (6, 5)
+    slices = np.random.default_rng(0).normal(size=(16, *shape))
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(model.update, slices))
+    assert all(np.isfinite(result.mean).all() for result in results)
+    single = model.extract(1) if isinstance(model, ut.Fleet) else model
+    assert single.state is not None
+    assert single.state.steps == 16
+
+
+@pytest.mark.slow
+def test_models_can_be_read_while_they_learn(tmp_path):
+    model = ut.RobustCP("fixed", **SMALL)
+    slices = np.random.default_rng(0).normal(size=(30, 6, 5))
+    model.update(slices[0])
+
+    def read(position):
+        model.save(tmp_path / f"{position}.ckpt")
+        return model.smoothed(0).mean, model.factors, model.state, copy.copy(model), repr(model)
+
+    with ThreadPoolExecutor(3) as pool:
+        reading = [pool.submit(read, position) for position in range(10)]
+        for _ in pool.map(model.update, slices[1:]):
+            pass
+        assert all(np.isfinite(future.result()[0]).all() for future in reading)
+
+
+@pytest.mark.slow
+def test_copies_and_pickles_have_locks_of_their_own():
+    model = ut.RobustCP("fixed", **SMALL)
+    model.update(np.ones((6, 5)))
+    for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert other._lock is not model._lock
+        assert other.update(np.ones((6, 5))).mean.shape == (6, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_gets_one_sentence():
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    *refused, after = done.stdout.splitlines()
+    assert len(refused) == 2
+    assert all("spawn" in line for line in refused)
+    assert after == "(6, 5)"
