@@ -136,7 +136,8 @@ class Output:
 
     def flags(self) -> Any:
         """As numbers. What is full with a capacity below `max_rank` is not full yet."""
-        flags = self._numbers["flags"] & np.where(self._repeats, ~MEANINGLESS_IF_REPEATED.value, -1) | self.noticed
+        kept = np.where(self._repeats, ~MEANINGLESS_IF_REPEATED.value, -1)
+        flags = (self._numbers["flags"] & kept | self.noticed).astype(np.int32)
         return np.where(self.rank() < self.config.max_rank, flags & ~Flags.RANK_FULL.value, flags)
 
     def since(self) -> Any:
