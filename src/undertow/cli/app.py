@@ -17,6 +17,7 @@ from undertow.cli.report import report
 from undertow.cli.reproduce import reproduce
 from undertow.cli.run import run as run_command
 from undertow.cli.scoreboard import scoreboard
+from undertow.cli.terminal import printable
 
 app = typer.Typer(
     name="undertow",
@@ -59,7 +60,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        print(f"undertow: {_sentence(error)}", file=sys.stderr)
+        print(f"undertow: {printable(_sentence(error))}", file=sys.stderr)
         return 2
     return 0
 

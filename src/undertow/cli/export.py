@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from undertow.cli.signals import SIGNALS
+from undertow.cli.terminal import printable
 
 
 def export(
@@ -20,6 +21,9 @@ def export(
         str | None, typer.Option(help="Which arrays, with commas (default: all; for NIfTI low_rank).")
     ] = None,
     fps: Annotated[float, typer.Option(help="Frames per second of a video.")] = 25.0,
+    spreadsheet_safe: Annotated[
+        bool, typer.Option("--spreadsheet-safe", help="CSV: an apostrophe before text that would be run as a formula.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object.")] = False,
 ) -> None:
@@ -47,6 +51,7 @@ def export(
             target,
             variables=names,
             frames_per_second=fps,
+            spreadsheet_safe=spreadsheet_safe,
             progress=lambda done: bar.update(task, completed=done, description=f"exporting, {done} slices"),
         )
-    typer.echo(json.dumps({"file": str(path), "bytes": path.stat().st_size}) if as_json else f"File: {path}")
+    typer.echo(json.dumps({"file": str(path), "bytes": path.stat().st_size}) if as_json else f"File: {printable(path)}")

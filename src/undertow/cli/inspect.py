@@ -13,12 +13,14 @@ from rich.table import Table
 
 from undertow.cli.grouping import grouped
 from undertow.cli.source_options import ReadingOptions
+from undertow.cli.terminal import printable
 
 
 @grouped
 def inspect(
     source: Annotated[str, typer.Argument(help="A source, or a store of undertow run.", show_default=False)],
     reading: ReadingOptions,
+    verify: Annotated[bool, typer.Option("--verify", help="Of a store: read everything, compare checksums.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object.")] = False,
 ) -> None:
     """Show what a source or a store holds: shape, labels, times, gaps, range; for a store also how the run went.
@@ -29,21 +31,41 @@ def inspect(
       undertow inspect lobby.mp4
       undertow inspect flows.csv --time t --modes src,dst --value bytes
       undertow inspect lobby-undertow.zarr --json
+      undertow inspect lobby-undertow.zarr --verify
     """
     options = reading.given()
     from undertow.runs.store.reader import is_store
 
-    facts = _store_facts(Path(source)) if is_store(Path(source)) and not options else _source_facts(source, options)
+    store = is_store(Path(source)) and not options
+    if verify and not store:
+        raise ValueError(f"--verify is for stores of undertow run, got {source}: leave it out")
+    verified = {"verified": _verified(Path(source))} if verify else {}
+    facts = (_store_facts(Path(source)) if store else _source_facts(source, options)) | verified
     if as_json:
         print(json.dumps(facts, default=str))
         return
-    table = Table(title=escape(source), title_justify="left", show_header=False, box=None, pad_edge=False)
+    table = Table(title=escape(printable(source)), title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
     for name, fact in facts.items():
         if fact not in (None, [], {}, ""):
-            table.add_row(name.replace("_", " "), escape(_shown(fact)))
+            table.add_row(name.replace("_", " "), escape(printable(_shown(fact))))
     Console().print(table)
+
+
+def _verified(path: Path) -> str:
+    from undertow.runs import StoreError
+    from undertow.runs.verify import verify
+
+    found = verify(path)
+    if found.damage:
+        more = f", and {len(found.damage) - 3} more" if len(found.damage) > 3 else ""
+        raise StoreError(
+            f"{path} is damaged ({'; '.join(found.damage[:3])}{more}): restore it from a copy, or run again with "
+            "--overwrite"
+        )
+    note = "" if found.checksums else " that can be seen without checksums, which this store was begun without"
+    return f"{found.chunks} chunks, no damage{note}"
 
 
 def _source_facts(source: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +81,8 @@ def _store_facts(path: Path) -> dict[str, Any]:
     from undertow.runs.store.reader import open_store
 
     run = open_store(path)
-    steps, times = run.dataset, run.times
+    attributes, times = run.dataset.attrs, run.times
+    steps = {name: run.per_slice(name) for name in ("rank", "noise_std", "observed", "outlier_rate", "status")}
     return {
         "kind": "store",
         "source": run.source,
@@ -69,13 +92,13 @@ def _store_facts(path: Path) -> dict[str, Any]:
         "kept": list(run.kept),
         "first_time": str(times[0]) if run.length else None,
         "last_time": str(times[-1]) if run.length else None,
-        "rank": int(steps["rank"].values[-1]) if run.length else None,
-        "noise_std": float(steps["noise_std"].values[-1]) if run.length else None,
-        "observed": float(steps["observed"].values.mean()) if run.length else None,
-        "outlier_rate": float(steps["outlier_rate"].values.mean()) if run.length else None,
-        "alerts": steps.attrs.get("alerts"),
+        "rank": int(steps["rank"][-1]) if run.length else None,
+        "noise_std": float(steps["noise_std"][-1]) if run.length else None,
+        "observed": float(steps["observed"].mean()) if run.length else None,
+        "outlier_rate": float(steps["outlier_rate"].mean()) if run.length else None,
+        "alerts": attributes.get("alerts"),
         "threshold": run.threshold,
-        "slices_flagged": sum(str(text) != "ok" for text in steps["status"].values),
+        "slices_flagged": sum(str(text) != "ok" for text in steps["status"]),
         "megabytes": round(sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 2**20, 2),
         "settings": run.settings,
     }

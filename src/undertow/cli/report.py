@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from undertow.cli.terminal import printable
+
 
 def report(
     store: Annotated[Path, typer.Argument(help="What undertow run wrote.", show_default=False)],
@@ -25,4 +27,4 @@ def report(
     from undertow.report import write_report
 
     page = write_report(store, out)
-    typer.echo(json.dumps({"report": str(page)}) if as_json else f"Report: {page}")
+    typer.echo(json.dumps({"report": str(page)}) if as_json else f"Report: {printable(page)}")

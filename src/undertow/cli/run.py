@@ -17,6 +17,7 @@ from undertow.cli.grouping import grouped
 from undertow.cli.run_bar import RunBar
 from undertow.cli.signals import SIGNALS
 from undertow.cli.source_options import FollowingOptions
+from undertow.cli.terminal import printable
 from undertow.config import PRESETS, make_config
 from undertow.runs import RunSummary
 from undertow.runs import run as run_stream
@@ -44,6 +45,9 @@ class ResultOptions:
     precision: Annotated[str, _option("Results", f"Of what is kept: {' or '.join(get_args(Precision))}.")] = "single"
     alerts: Annotated[str, _option("Results", f"Table of outliers: {', '.join(get_args(Format))} or none.")] = "csv"
     threshold: Annotated[float, _option("Results", "Outlier probability from which on an entry is an alert.")] = 0.5
+    spreadsheet_safe: Annotated[
+        bool, _option("Results", "Alerts as CSV: no text is a formula to a spreadsheet.", "--spreadsheet-safe")
+    ] = False
     report: Annotated[bool, _option("Results", "Write the report too.", "--report")] = False
 
 
@@ -115,6 +119,7 @@ def run(
         precision=results.precision,  # type: ignore[arg-type] # validated there
         alerts=None if results.alerts == "none" else results.alerts,  # type: ignore[arg-type]
         threshold=results.threshold,
+        spreadsheet_safe=results.spreadsheet_safe,
         limit=limit,
         on_bad=reading.on_bad,  # type: ignore[arg-type]
         **asdict(checkpoints),
@@ -179,7 +184,7 @@ def _show(summary: RunSummary, report: bool, as_json: bool) -> None:
         )
     for code, count in sorted(summary.flags.items(), key=lambda item: -item[1])[:3]:
         lines.append(f"[yellow]{code.lower().replace('_', ' ')}[/]: {_counted(count, 'slice')}")
-    lines += [f"{name.capitalize() + ':':7} [bold]{escape(path)}[/]" for name, path in files.items()]
+    lines += [f"{name.capitalize() + ':':7} [bold]{escape(printable(path))}[/]" for name, path in files.items()]
     Console().print("\n".join(lines), highlight=False, soft_wrap=True)
 
 

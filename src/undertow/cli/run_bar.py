@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
+from undertow.cli.terminal import printable
+
 if TYPE_CHECKING:
     from undertow.runs import Progress as RunProgress
 
@@ -64,4 +66,4 @@ class RunBar:
     def notify(self, sentence: str) -> None:
         """Something the user should see."""
         if not self._quiet:
-            self._bar.console.print(f"[yellow]{escape(sentence)}[/]", highlight=False, soft_wrap=True)
+            self._bar.console.print(f"[yellow]{escape(printable(sentence))}[/]", highlight=False, soft_wrap=True)

@@ -20,6 +20,7 @@ def export(
     *,
     variables: Sequence[str] | None = None,
     frames_per_second: float = 25.0,
+    spreadsheet_safe: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Path:
     """Write the arrays of a store into one file, whose suffix tells the format.
@@ -30,6 +31,7 @@ def export(
             or ``.nii.gz``.
         variables: which arrays; all that were kept for tables and NetCDF, ``low_rank`` for NIfTI.
         frames_per_second: of a video.
+        spreadsheet_safe: in CSV, put an apostrophe before text that a spreadsheet would run as a formula.
         progress: called with the number of slices written so far.
 
     Returns:
@@ -51,7 +53,7 @@ def export(
                 raise StoreError("a video always shows original, background and outliers: leave the variables out")
             write_video(run, unfinished, frames_per_second, tick)
         elif name.endswith(".csv"):
-            write_csv(run, unfinished, _chosen(run, variables), tick)
+            write_csv(run, unfinished, _chosen(run, variables), tick, safe=spreadsheet_safe)
         elif name.endswith(".nc"):
             write_netcdf(run, unfinished, _chosen(run, variables), tick)
         elif name.endswith((".nii", ".nii.gz")):

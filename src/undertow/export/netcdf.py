@@ -42,9 +42,9 @@ def write_netcdf(run: StoredRun, path: Path, names: list[str], tick: Callable[[i
         file.attrs.update(dataset.attrs)
         for name in run.dims:
             if name in dataset.coords:
-                define(file, name, 1)[...] = _plain(dataset[name].values)
+                define(file, name, 1)[...] = _plain(run.loaded(dataset[name]))
         for name in (time, *STEP_VARIABLES):
-            define(file, name, 4096)[...] = _plain(dataset[name].values)
+            define(file, name, 4096)[...] = _plain(run.loaded(dataset[name]))
         variables = {name: define(file, name, 16) for name in names}
         for start, arrays in run.blocks(names):
             stop = start + len(arrays[names[0]])

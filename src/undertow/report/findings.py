@@ -61,7 +61,7 @@ def outlier_frequency(run: StoredRun) -> tuple[NDArray[np.float64], int] | None:
     counts, sampled = np.zeros(run.shape), 0
     apart = stretch if run.length <= fitting else run.length // _STRETCHES
     for start in range(0, run.length, apart):
-        part = run.dataset["outlier_probability"].isel({run.time_name: slice(start, start + stretch)}).values
+        part = run.loaded(run.dataset["outlier_probability"].isel({run.time_name: slice(start, start + stretch)}))
         counts += (part >= run.threshold).sum(axis=0)
         sampled += len(part)
     return counts / sampled, sampled

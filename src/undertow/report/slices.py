@@ -93,4 +93,4 @@ def _labels(run: StoredRun, entry: int) -> list[str]:
 
 def _label(run: StoredRun, mode: int, index: int) -> str:
     name = run.dims[mode]
-    return short(str(run.dataset[name].values[index])) if name in run.dataset.coords else str(index)
+    return short(str(run.per_slice(name)[index])) if name in run.dataset.coords else str(index)

@@ -1,6 +1,7 @@
 """Checkpoints of a run: model, source position and store length in one file that is replaced atomically.
 
-The newest two are kept. If the newest cannot be read, the one before it counts, and the store is cut to its length.
+The newest two are kept, after the end of the stream too. If the newest cannot be read, the one before it counts, and
+the store is cut to its length.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ class CheckpointFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def write(self, checkpoint: RunCheckpoint, *, only: bool = False) -> None:
-        """Write one more and remove those no longer needed; ``only`` removes all others."""
+    def write(self, checkpoint: RunCheckpoint) -> None:
+        """Write one more and remove those no longer needed."""
         header = {"kind": _KIND, "version": VERSION, **{name: getattr(checkpoint, name) for name in _HEADER}}
         path = self._folder / f"{_PREFIX}{checkpoint.slices:012d}"
         write(path, header, {"model": np.frombuffer(checkpoint.model, np.uint8)})
-        for older in self._newest_first()[1 if only else _KEPT :]:
+        for older in self._newest_first()[_KEPT:]:
             older.unlink(missing_ok=True)
 
     def newest(self, notify: Callable[[str], None]) -> RunCheckpoint | None:
@@ -79,6 +80,16 @@ class CheckpointFolder:
                 "run again with --overwrite to start from the beginning"
             )
         return None
+
+    def damage(self) -> list[str]:
+        """Why checkpoints cannot be read, those that cannot."""
+        found = []
+        for path in self._newest_first():
+            try:
+                _read(path)
+            except CheckpointError as error:
+                found.append(str(error))
+        return found
 
     def _newest_first(self) -> list[Path]:
         return sorted(self._folder.glob(_PREFIX + "[0-9]" * 12), reverse=True)

@@ -36,6 +36,7 @@ def run(
     overwrite: bool = False,
     new_data: bool = False,
     on_bad: OnBad = "stop",
+    spreadsheet_safe: bool = False,
     progress: Callable[[Progress], None] | None = None,
     notify: Callable[[str], None] | None = None,
     load: Callable[[Path], Model] | None = None,
@@ -58,6 +59,7 @@ def run(
         new_data: with ``resume``, everything in the pipe is new; otherwise what was done is expected again and skipped.
         on_bad: "stop" at a slice that cannot be used (its time is of another kind, the model refuses it), or "skip" it
             with a notice.
+        spreadsheet_safe: in alerts as CSV, put an apostrophe before text that a spreadsheet would run as a formula.
         progress: called with a `Progress` for every slice, once it is written; a few slices after the model.
         notify: called with sentences that a user should see.
         load: reads what ``model.save`` wrote; `undertow.load` by default.
@@ -85,6 +87,7 @@ def run(
         overwrite,
         new_data,
         on_bad,
+        spreadsheet_safe,
     )
     _require_packages(options)
     folder = Path(store)
@@ -107,7 +110,7 @@ def run(
 
 
 def _require_packages(options: RunOptions) -> None:
-    for name in ("numcodecs", "zarr"):
+    for name in ("numcodecs", "zarr", "google_crc32c"):
         if find_spec(name) is None:
             raise RunError(f"a store needs {name}: pip install 'undertow[store]'")
     if options.alerts == "parquet" and find_spec("pyarrow") is None:

@@ -9,13 +9,19 @@ from typing import Any
 
 from undertow.runs.errors import RunError
 from undertow.runs.options import RunOptions
-from undertow.runs.store.times import Times
+from undertow.runs.store.layout import Layout
 from undertow.sources.base import Stream
 
-_COMPARED = {"model": "model settings", "threshold": "threshold", "alerts": "alerts", "layout": "layout"}
+_COMPARED = {
+    "model": "model settings",
+    "threshold": "threshold",
+    "alerts": "alerts",
+    "layout": "layout",
+    "spreadsheet_safe": "spreadsheet_safe",
+}
 
 
-def identify(stream: Stream, model: Any, options: RunOptions, times: Times) -> dict[str, Any]:
+def identify(stream: Stream, model: Any, options: RunOptions, layout: Layout) -> dict[str, Any]:
     """The canonical form of source, settings and output options: plain JSON, kept in checkpoints."""
     identity = {
         "source": stream.fingerprint,
@@ -24,8 +30,10 @@ def identify(stream: Stream, model: Any, options: RunOptions, times: Times) -> d
         "model": model.get_params() if hasattr(model, "get_params") else {},
         "threshold": options.threshold,
         "alerts": options.alerts,
-        "layout": options.layout(stream, times).identity(),
+        "layout": layout.identity(),
     }
+    if options.spreadsheet_safe:  # stores begun by earlier versions do not name it
+        identity["spreadsheet_safe"] = True
     plain: dict[str, Any] = json.loads(json.dumps(identity, default=str))
     return plain
 
@@ -47,6 +55,7 @@ def describe(stream: Stream, model: Any, options: RunOptions, identity: dict[str
         "threshold": options.threshold,
         "alerts": options.alerts or "none",
         "model": json.dumps(identity["model"]),
+        **({"spreadsheet_safe": "yes"} if options.spreadsheet_safe else {}),
         "settings": json.dumps(identity["model"] if config is None else vars(config), default=str),
     }
 
@@ -68,7 +77,7 @@ def require_same(stored: dict[str, Any], asked: dict[str, Any], folder: Path, fo
             f"other options: {remedy}"
         )
     for key, name in _COMPARED.items():
-        before, now = stored[key], asked[key]
+        before, now = stored.get(key), asked.get(key)
         if before == now:
             continue
         if isinstance(before, dict) and isinstance(now, dict):

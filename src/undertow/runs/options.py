@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from undertow.runs.errors import RunError
 from undertow.runs.store.alerts import Format
@@ -33,6 +33,7 @@ class RunOptions:
     overwrite: bool = False
     new_data: bool = False
     on_bad: OnBad = "stop"
+    spreadsheet_safe: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", parse_keep(self.keep))
@@ -50,17 +51,21 @@ class RunOptions:
             if not valid:
                 raise RunError(f"{name} must be {rule}, got {getattr(self, name)!r}")
 
-    def layout(self, stream: Stream, times: Times) -> Layout:
-        """Of the store for this stream."""
+    def layout(self, stream: Stream, times: Times, begun: Mapping[str, Any] | None = None) -> Layout:
+        """Of the store for this stream; ``begun`` is the identity of the layout where there is a store already."""
+        time_name = distinct([stream.time_name])[0]
+        if begun is not None and begun["time_name"] == stream.time_name:
+            time_name = stream.time_name  # earlier versions did not rename it
         return Layout(
             shape=tuple(stream.shape),
-            dims=distinct(stream.dims, stream.time_name),
+            dims=distinct(stream.dims, time_name),
             labels=tuple(None if labels is None else tuple(labels) for labels in stream.labels),
-            time_name=stream.time_name,
+            time_name=time_name,
             times=times,
             keep=tuple(self.keep),
             precision=self.precision,
             chunk=chunk_length(stream.shape, self.precision, self.checkpoint_every),
+            checksums=begun is None or begun.get("checksums", False),
         )
 
 

@@ -19,7 +19,6 @@ from undertow.runs.progress import Progress, RunSummary, Speed
 from undertow.runs.sinks import Sinks
 from undertow.runs.store.folder import PRIVATE, holds_slices
 from undertow.runs.store.manifest import (
-    Manifest,
     clear,
     planned,
     read_manifest,
@@ -105,7 +104,8 @@ class Runner:
                 "or name another store with --store"
             )
         else:
-            clear(self._folder, self._planned(Times("index")))
+            layout = self._options.layout(self._stream, Times("index"))  # of whatever kind, the names are the same
+            clear(self._folder, planned(layout, self._options.alerts))
 
     def run(self) -> RunSummary:
         """Update the model until the stream ends, the limit is reached, an interrupt comes or something fails."""
@@ -116,7 +116,7 @@ class Runner:
         try:
             self._update_all(reader, writer)
             if self._sinks is not None:
-                self._checkpoint(writer, only=self._complete or self._slices == self._options.limit)
+                self._checkpoint(writer)
             writer.stop()
             writer.check()
             self._report_end()
@@ -134,7 +134,8 @@ class Runner:
 
     def _resume(self, checkpoint: RunCheckpoint, load: Callable[[Path], Model] | None) -> None:
         times = self._times = Times(checkpoint.identity["layout"]["times"])
-        self._identity = identify(self._stream, self._model, self._options, times)
+        layout = self._options.layout(self._stream, times, checkpoint.identity["layout"])
+        self._identity = identify(self._stream, self._model, self._options, layout)
         former = getattr(self._stream, "former_fingerprints", ())
         require_same(checkpoint.identity, self._identity, self._folder, former)
         notice = other_remedies(checkpoint.identity, self._identity)
@@ -148,8 +149,8 @@ class Runner:
             self._model = model_from_bytes(checkpoint.model, self._private, load)
         self._slices = self._first = self._checkpointed = checkpoint.slices
         self._position = self._restarted(checkpoint.position) if self._options.new_data else checkpoint.position
-        write_manifest(self._folder, self._planned(times))
-        self._sinks = self._open_sinks(times)
+        write_manifest(self._folder, planned(layout, self._options.alerts))
+        self._sinks = Sinks(self._folder, layout, self._options)
         self._sinks.prepare(checkpoint.slices, checkpoint.marks, checkpoint.attributes)
 
     def _restarted(self, position: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -167,21 +168,16 @@ class Runner:
     def _start_store(self, item: Item) -> Sinks:
         """An empty store, made for the first slice: the type of its time is that of all."""
         times = self._times = Times.like(item.time)
-        self._identity = identify(self._stream, self._model, self._options, times)
-        require_free(self._folder, read_manifest(self._folder) or {}, self._planned(times))
-        write_manifest(self._folder, self._planned(times))
-        sinks = self._open_sinks(times)
+        layout = self._options.layout(self._stream, times)
+        self._identity = identify(self._stream, self._model, self._options, layout)
+        wanted = planned(layout, self._options.alerts)
+        require_free(self._folder, read_manifest(self._folder) or {}, wanted)
+        write_manifest(self._folder, wanted)
+        sinks = Sinks(self._folder, layout, self._options)
         sinks.prepare(0, {}, describe(self._stream, self._model, self._options, self._identity))
         # From now on there is always a checkpoint: results without one were not written by a run, and stay.
         sinks.checkpoint(RunCheckpoint(0, None, self._identity))
         return sinks
-
-    def _planned(self, times: Times) -> Manifest:
-        return planned(self._options.layout(self._stream, times), self._options.alerts)
-
-    def _open_sinks(self, times: Times) -> Sinks:
-        layout = self._options.layout(self._stream, times)
-        return Sinks(self._folder, layout, self._options.alerts, self._options.threshold)
 
     def _update_all(self, reader: ReadAhead, writer: WriteBehind) -> None:
         limit = math.inf if self._options.limit is None else self._options.limit
@@ -242,12 +238,12 @@ class Runner:
         if counted or time.monotonic() - self._checkpoint_time >= self._options.checkpoint_seconds:
             self._checkpoint(writer)
 
-    def _checkpoint(self, writer: WriteBehind, *, only: bool = False) -> None:
+    def _checkpoint(self, writer: WriteBehind) -> None:
         """Take the model as it is now; the writer adds how far it has got, once it gets there."""
         assert self._sinks is not None
         model = model_to_bytes(self._model, self._private) if self._slices else b""
         checkpoint = RunCheckpoint(self._slices, self._position, self._identity, model=model)
-        writer.do(partial(self._sinks.checkpoint, checkpoint, only=only))
+        writer.do(partial(self._sinks.checkpoint, checkpoint))
         self._checkpointed, self._checkpoint_time = self._slices, time.monotonic()
 
     def _report(self) -> None:
@@ -258,6 +254,9 @@ class Runner:
         for sentence in notices[self._source_notices :]:
             self._tell(sentence)
         self._source_notices = len(notices)
+        if self._sinks is not None:
+            while self._sinks.notices:
+                self._tell(self._sinks.notices.popleft())
 
     def _report_end(self) -> None:
         """Sentences with counts were told when they began to apply; now they hold for the whole run."""

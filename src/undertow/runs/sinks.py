@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint
-from undertow.runs.store.alerts import AlertSink, Format, open_sink, rows_of
+from undertow.runs.options import RunOptions
+from undertow.runs.store.alerts import AlertSink, open_sink, rows_of
 from undertow.runs.store.folder import PRIVATE
 from undertow.runs.store.layout import Layout
 from undertow.runs.store.writer import StoreWriter
@@ -27,16 +28,20 @@ class Sinks:
         safe: slices that a later run need not do again.
         alerts: alerts added by this run.
         flags: status codes of this run, each with the number of slices that had it.
+        notices: sentences that a user should see, to be taken from the left.
         last: the values per slice of the newest slice; empty before the first.
     """
 
-    def __init__(self, folder: Path, layout: Layout, alerts: Format | None, threshold: float) -> None:
+    def __init__(self, folder: Path, layout: Layout, options: RunOptions) -> None:
         self._layout = layout
-        self._threshold = threshold
+        self._threshold = options.threshold
         self._store = StoreWriter(folder, layout)
-        self._alerts: AlertSink | None = None if alerts is None else open_sink(alerts, folder, layout)
+        self._alerts: AlertSink | None = None
+        if options.alerts is not None:
+            self._alerts = open_sink(options.alerts, folder, layout, safe=options.spreadsheet_safe)
         self._checkpoints = CheckpointFolder(folder / PRIVATE)
         self._attributes: dict[str, Any] = {}
+        self.notices = self._store.notices
         self.safe = 0
         self.alerts = 0
         self.flags: Counter[str] = Counter()
@@ -76,13 +81,13 @@ class Sinks:
         if in_force:  # the settings that the model selected, where it does
             self._attributes["settings_in_force"] = json.dumps(dict(in_force), default=_plain, sort_keys=True)
 
-    def checkpoint(self, checkpoint: RunCheckpoint, *, only: bool = False) -> None:
+    def checkpoint(self, checkpoint: RunCheckpoint) -> None:
         """Make everything so far durable, then replace the checkpoint atomically."""
         if self._alerts is not None:
             self._alerts.flush()
         self._store.flush(self._attributes)
         marks = {} if self._alerts is None else {"alerts": self._alerts.mark()}
-        self._checkpoints.write(replace(checkpoint, marks=marks, attributes=self._attributes), only=only)
+        self._checkpoints.write(replace(checkpoint, marks=marks, attributes=self._attributes))
         self.safe = checkpoint.slices
 
     def close(self) -> None:

@@ -14,5 +14,5 @@ def test_what_is_no_store_is_refused_in_one_sentence(tmp_path):
             open_store(path)
     store_stub(tmp_path / "s")
     (tmp_path / "s" / "zarr.json").write_text("{")
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="is damaged"):
         open_store(tmp_path / "s")

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 from stubs import StubModel, StubStream, load_stub, slice_at, store_stub
 
-from undertow.runs import RunError, run
+from undertow.runs import run
 from undertow.runs.store.reader import open_store
 
 
@@ -59,12 +59,34 @@ def test_keep_and_precision(tmp_path):
     assert open_store(tmp_path / "none").kept == ()
 
 
-def test_values_too_large_for_single_precision(tmp_path):
-    class Large(StubModel):
-        def update(self, x):
-            result = super().update(x)
-            result.low_rank[:] = 1e300
-            return result
+class Large(StubModel):
+    """Its fifth slice is larger than single precision can hold."""
 
-    with pytest.raises(RunError, match=r"low_rank of slice 0 is too large for single precision: .* --precision double"):
-        run(StubStream(3), Large(), store=tmp_path / "s", load=load_stub)
+    def update(self, x):
+        result = super().update(x)
+        if self.steps == 5:
+            result.outliers[0, 0], result.outliers[0, 1] = 1e300, -np.inf
+        return result
+
+
+def load_large(path):
+    model = Large()
+    vars(model).update(vars(load_stub(path)))
+    return model
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_what_is_too_large_is_stored_as_the_largest_number_and_said_once(tmp_path, precision):
+    summary = run(StubStream(8), Large(), store=tmp_path / "s", load=load_stub, precision=precision)
+    found = xr.open_zarr(tmp_path / "s")["outliers"].values
+    largest = np.finfo(found.dtype).max
+    assert (found[4, 0, 0], found[4, 0, 1]) == (min(1e300, float(largest)), -largest)
+    assert np.isfinite(found).all()
+    (notice,) = summary.notices
+    assert notice.startswith(f"outliers of slice 4 is too large for {precision} precision and stored as the largest")
+
+
+def test_a_run_that_an_earlier_version_stopped_there_goes_on(tmp_path):
+    run(StubStream(4), Large(), store=tmp_path / "s", load=load_large)
+    summary = run(StubStream(8), Large(), store=tmp_path / "s", load=load_large, resume=True)
+    assert (summary.slices, len(summary.notices)) == (8, 1)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.runs.errors import StoreError
+from undertow.runs.store.cells import spreadsheet_safe, without_apostrophe
 from undertow.runs.store.folder import replace_file, sync_folders
 from undertow.runs.store.layout import Layout, label_column
 
@@ -25,10 +26,10 @@ NUMBERS = ("value", "expected", "std", "probability")
 _START_AGAIN = "run again with --overwrite to start from the beginning"
 
 
-def open_sink(format: Format, folder: Path, layout: Layout) -> AlertSink:
+def open_sink(format: Format, folder: Path, layout: Layout, *, safe: bool = False) -> AlertSink:
     """The table of alerts in the folder of a store: it grows by `add`, and `go_back` cuts it to an earlier `mark`."""
     path = _path(format, folder)
-    return ParquetParts(path, layout) if format == "parquet" else TextFile(path, layout, format)
+    return ParquetParts(path, layout) if format == "parquet" else TextFile(path, layout, format, safe=safe)
 
 
 def rows_of(
@@ -58,30 +59,56 @@ def rows_of(
     return [(stored, *row) for row in zip(*named, *values, strict=True)]
 
 
-def read_alerts(format: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """All alerts of a store, in order, by the names of the columns; none if ``format`` is "none"."""
+def read_alerts(format: str, folder: Path, *, safe: bool = False) -> Iterator[dict[str, Any]]:
+    """All alerts of a store, in order, by the names of the columns; none if ``format`` is "none".
+
+    A last row that is half written is left out. ``safe`` says that cells were made safe for spreadsheets.
+    """
     path = _path(format, folder)
     if format == "none" or not path.exists():
         return
     if format == "parquet":
         yield from _read_parquet(path)
         return
-    with open(path, encoding="utf-8", newline="") as file:
-        if format == "jsonl":
-            yield from (json.loads(line) for line in file if line.endswith("\n"))
-            return
-        for row in csv.DictReader(file):
-            yield {name: float(value) if name in NUMBERS else value for name, value in row.items()}
+    with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
+        lines = (line for line in file if line.endswith("\n"))
+        rows = _read_json(lines) if format == "jsonl" else _read_csv(lines, safe)
+        number = 0
+        while True:
+            number += 1
+            try:
+                row = next(rows, None)
+            except (ValueError, TypeError, csv.Error) as error:
+                if next(lines, None) is None:
+                    return
+                raise StoreError(
+                    f"{path} is damaged at alert {number} ({error}): restore it from a copy, or {_START_AGAIN}"
+                ) from error
+            if row is None:
+                return
+            yield row
+
+
+def _read_json(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        yield json.loads(line)
+
+
+def _read_csv(lines: Iterator[str], safe: bool) -> Iterator[dict[str, Any]]:
+    plain = without_apostrophe if safe else str
+    for row in csv.DictReader(lines):
+        yield {plain(name): float(cell) if name in NUMBERS else plain(cell) for name, cell in row.items()}
 
 
 class TextFile:
     """One CSV or JSON-lines file, appended to slice by slice, so that `tail -f` shows alerts as they happen."""
 
-    def __init__(self, path: Path, layout: Layout, format: Format) -> None:
+    def __init__(self, path: Path, layout: Layout, format: Format, *, safe: bool = False) -> None:
         self._path = path
         self._names = _columns(layout)
         self._times = layout.times
         self._csv = format == "csv"
+        self._safe = safe  # for spreadsheets
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open(path, "ab")  # noqa: SIM115 (open for the whole run)
 
@@ -118,6 +145,8 @@ class TextFile:
         if not self._csv:
             named = (dict(zip(self._names, row, strict=True)) for row in rows)
             return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named).encode()
+        if self._safe:
+            rows = [tuple(map(spreadsheet_safe, row)) for row in rows]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(rows)
         return text.getvalue().encode()

@@ -23,13 +23,14 @@ COMPRESSION: dict[str, Any] = {"cname": "zstd", "clevel": 1, "shuffle": "shuffle
 class ChunkedArray:
     """Rows of one variable, (T, *shape)."""
 
-    def __init__(self, folder: Path, dtype: str, shape: Sequence[int], chunk: int) -> None:
+    def __init__(self, folder: Path, dtype: str, shape: Sequence[int], chunk: int, *, checksums: bool) -> None:
         self.folder = folder
         self.length = 0
         self._text = dtype == "str"
         self._dtype = np.dtype(object if self._text else dtype)
         self._shape = tuple(shape)
         self._chunk = chunk
+        self._checksums = checksums
         self._tail: list[Any] = []
         self._dirty = False
 
@@ -46,7 +47,8 @@ class ChunkedArray:
         """Write the unfinished chunk too, as it is now."""
         if self._dirty and self._tail:
             index = (self.length - 1) // self._chunk
-            replace_file(self._path(index), _encode(self._block(), self._text))
+            content = _encode(self._block(), self._text)
+            replace_file(self._path(index), content + _checksum(content) if self._checksums else content)
         self._dirty = False
 
     def cut(self, length: int) -> None:
@@ -57,9 +59,12 @@ class ChunkedArray:
         chunks = {int(found[1]): path for path in self.folder.glob("c.*") if (found := name.fullmatch(path.name))}
         if missing := set(range(first + bool(kept))) - set(chunks):
             raise FileNotFoundError(f"chunk {min(missing)} is not there")
+        if self._checksums:
+            for index in range(first):
+                self._read(index)
         self._tail = []
         if kept:
-            rows = _decode(self._path(first).read_bytes(), self._dtype, self._text)
+            rows = _decode(self._read(first), self._dtype, self._text)
             rows = rows.reshape(self._chunk, *self._shape)[:kept]
             self._tail = list(rows) if self._text else [np.array(row) for row in rows]
         self.length = length
@@ -67,6 +72,16 @@ class ChunkedArray:
         for index, path in chunks.items():
             if index >= first + bool(kept):
                 path.unlink()
+
+    def _read(self, index: int) -> bytes:
+        """The content of a chunk, less its checksum, which must be right."""
+        path = self._path(index)
+        content = path.read_bytes()
+        if not self._checksums:
+            return content
+        if _checksum(content[:-4]) != content[-4:]:
+            raise ValueError(f"the checksum of {path.name} differs")
+        return content[:-4]
 
     def _block(self) -> NDArray[Any]:
         """The unfinished chunk in full size, padded with what zarr takes for absent."""
@@ -89,6 +104,13 @@ def _encode(block: NDArray[Any], text: bool) -> bytes:
     if not text:
         content = content.view(block.dtype)  # the size of a number, which the shuffle goes by
     return bytes(codec.encode(content))
+
+
+def _checksum(content: bytes) -> bytes:
+    """As Zarr's codec ``crc32c`` appends it."""
+    import google_crc32c
+
+    return int(google_crc32c.value(content)).to_bytes(4, "little")
 
 
 def _decode(content: bytes, dtype: np.dtype[Any], text: bool) -> NDArray[Any]:

@@ -66,6 +66,8 @@ class Layout:
     precision: Precision
     chunk: int
     """Slices in one chunk of the slice variables."""
+    checksums: bool = True
+    """Whether every chunk ends in its checksum; those of stores begun by earlier versions do not."""
 
     @property
     def float_type(self) -> str:
@@ -86,7 +88,10 @@ class Layout:
     def identity(self) -> dict[str, Any]:
         """Its canonical form, ready for JSON; labels by their digest, since there may be millions."""
         digest = hashlib.sha256(json.dumps(self.labels).encode()).hexdigest()
-        return {**vars(self), "labels": digest, "times": self.times.kind}
+        identity = {**vars(self), "labels": digest, "times": self.times.kind}
+        if not self.checksums:
+            del identity["checksums"]  # as it was in the checkpoints of such stores
+        return identity
 
 
 def chunk_length(shape: Sequence[int], precision: Precision, checkpoint_every: int | None) -> int:
@@ -99,9 +104,9 @@ def chunk_length(shape: Sequence[int], precision: Precision, checkpoint_every: i
     return int(np.clip(wanted, 1, min(most, _MOST_SLICES)))
 
 
-def distinct(dims: Sequence[str], time_name: str) -> tuple[str, ...]:
-    """Names of the modes that are no variable's name, and none twice: xarray could not tell them apart."""
-    taken = {*SLICE_VARIABLES, *STEP_VARIABLES, time_name, "value", "expected", "probability"}
+def distinct(dims: Sequence[str], *others: str) -> tuple[str, ...]:
+    """Names that are no variable's name, none of ``others`` and none twice: xarray could not tell them apart."""
+    taken = {*SLICE_VARIABLES, *STEP_VARIABLES, *others, "value", "expected", "probability"}
     names: list[str] = []
     for dim in dims:
         name = dim

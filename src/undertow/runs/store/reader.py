@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,7 +60,7 @@ class StoredRun:
     @property
     def times(self) -> np.ndarray[Any, Any]:
         """Of all slices."""
-        return np.asarray(self.dataset[self.time_name].values)
+        return self.per_slice(self.time_name)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -79,11 +80,22 @@ class StoredRun:
 
     def per_slice(self, name: str) -> np.ndarray[Any, Any]:
         """One value per slice, such as ``fit_error``; (T,)."""
-        return np.asarray(self.dataset[name].values)
+        return self.loaded(self.dataset[name])
+
+    def loaded(self, variable: Any) -> np.ndarray[Any, Any]:
+        """The values of an `xarray.DataArray` of this store.
+
+        Raises:
+            StoreError: they are damaged.
+        """
+        try:
+            return np.asarray(variable.values)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            raise _damaged(self.folder, f"{variable.name} cannot be read: {reason(error)}") from error
 
     def slice(self, name: str, index: int) -> np.ndarray[Any, Any]:
         """One array of one slice."""
-        return np.asarray(self.dataset[name].isel({self.time_name: index}).values, np.float64)
+        return self.loaded(self.dataset[name].isel({self.time_name: index})).astype(np.float64)
 
     def blocks(self, names: Sequence[str]) -> Iterator[tuple[int, dict[str, np.ndarray[Any, Any]]]]:
         """Index of the first slice and the arrays of as many slices as fit into little memory, until the end."""
@@ -91,11 +103,12 @@ class StoredRun:
         length = max(1, min(1024, _BLOCK_BYTES // (8 * entries)))
         for start in range(0, self.length, length):
             part = self.dataset[list(names)].isel({self.time_name: slice(start, start + length)})
-            yield start, {name: np.asarray(part[name].values) for name in names}
+            yield start, {name: self.loaded(part[name]) for name in names}
 
     def alerts(self) -> Iterator[dict[str, Any]]:
         """All alerts in the order of the stream, as rows with the names of the columns; none if none were kept."""
-        return read_alerts(self.dataset.attrs.get("alerts", "none"), self.folder)
+        attributes = self.dataset.attrs
+        return read_alerts(attributes.get("alerts", "none"), self.folder, safe="spreadsheet_safe" in attributes)
 
 
 def open_store(path: Path, *, filled: bool = False) -> StoredRun:
@@ -121,15 +134,32 @@ def open_store(path: Path, *, filled: bool = False) -> StoredRun:
         dataset = xarray.open_zarr(path, consolidated=True, chunks=None)
         found = {str(name) for name in dataset.variables}
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise StoreError(f"{path} cannot be read ({reason(error)}): check that it is complete") from error
+        raise _damaged(path, reason(error)) from error
     if not {"rank", "noise_std", "status"} <= found:
         raise StoreError(f"{path} is a Zarr group, but none that undertow run wrote")
+    for name in dataset.variables:
+        if missing := missing_chunk(path / str(name), dataset[name]):
+            raise _damaged(path, f"{name}/{missing} is missing")  # zarr would fill its place without a word
     run = StoredRun(path, dataset)
     if filled and not run.length:
         raise StoreError(
             f"{path} holds no slices yet: wait for its first checkpoint, or continue with undertow run --resume"
         )
     return run
+
+
+def missing_chunk(folder: Path, variable: Any) -> str | None:
+    """The first chunk of an array that is not there, by its name; None if all are."""
+    chunks = variable.encoding.get("chunks")
+    if not chunks or not variable.size:
+        return None
+    there = set(os.listdir(folder)) if folder.is_dir() else set()
+    names = (".".join(["c", str(index), *["0"] * (len(chunks) - 1)]) for index in range(-(-len(variable) // chunks[0])))
+    return next((name for name in names if name not in there), None)
+
+
+def _damaged(folder: Path, why: str) -> StoreError:
+    return StoreError(f"{folder} is damaged ({why}): restore it from a copy, or run again with --overwrite")
 
 
 def is_store(path: Path) -> bool:

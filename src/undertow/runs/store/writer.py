@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,12 @@ class StoreWriter:
         self._layout = layout
         self._documents = documents(layout)
         self._arrays = {
-            name: ChunkedArray(folder / name, array.dtype, array.shape, array.chunk)
+            name: ChunkedArray(folder / name, array.dtype, array.shape, array.chunk, checksums=layout.checksums)
             for name, array in layout.arrays().items()
         }
+        self.notices: deque[str] = deque()
+        """Sentences that a user should see."""
+        self._with_extremes: set[str] = set()
 
     @property
     def length(self) -> int:
@@ -49,7 +53,7 @@ class StoreWriter:
             except (FileNotFoundError, RuntimeError, ValueError) as error:
                 raise StoreError(
                     f"{name} in {self._folder} is missing or damaged ({error}): "
-                    "run again with --overwrite to start from the beginning"
+                    "restore it from a copy, or run again with --overwrite to start from the beginning"
                 ) from error
 
     def append(self, time: Any, per_slice: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -57,7 +61,7 @@ class StoreWriter:
         index = self.length
         rows: dict[str, Any] = {self._layout.time_name: self._layout.times.stored(time, index), **per_slice}
         for name in self._layout.keep:
-            rows[name] = self._checked(name, arrays[name], index)
+            rows[name] = self._within_range(name, arrays[name], index)
         for name, array in self._arrays.items():
             array.append(rows[name])
 
@@ -73,11 +77,18 @@ class StoreWriter:
             # Readers and a resumed run go by the group's own document; those of the arrays can be made anew from it.
             replace_file(self._folder / name, content, durable=name == "zarr.json")
 
-    def _checked(self, name: str, values: NDArray[Any], index: int) -> NDArray[Any]:
+    def _within_range(self, name: str, values: NDArray[Any], index: int) -> NDArray[Any]:
+        """The values in the precision of the store, those it cannot hold as its largest number: no value ends a run."""
         with np.errstate(over="ignore"):
             stored = np.asarray(values, self._layout.float_type)
-        if self._layout.precision == "single" and np.isinf(stored).any():
-            raise StoreError(
-                f"{name} of slice {index} is too large for single precision: start again with --precision double"
-            )
+        if np.isinf(stored).any():
+            largest = np.finfo(stored.dtype).max
+            stored = np.clip(stored, -largest, largest)
+            if name not in self._with_extremes:
+                self._with_extremes.add(name)
+                remedy = "; --precision double holds larger ones" if self._layout.precision == "single" else ""
+                self.notices.append(
+                    f"{name} of slice {index} is too large for {self._layout.precision} precision and stored as the "
+                    f"largest number, {largest:.3g}, as later ones will be{remedy}"
+                )
         return stored

@@ -18,10 +18,11 @@ Documents = dict[str, bytes]
 def documents(layout: Layout) -> Documents:
     """A complete group of length 0: metadata of all arrays, and the labels of the modes, which never change."""
     import zarr
-    from zarr.codecs import BloscCodec
+    from zarr.codecs import BloscCodec, Crc32cCodec
     from zarr.storage import MemoryStore
 
     files: dict[str, Any] = {}
+    checks = [Crc32cCodec()] if layout.checksums else []
     group = zarr.create_group(MemoryStore(files), zarr_format=3)
 
     def create(name: str, dims: tuple[str, ...], shape: tuple[int, ...], chunks: tuple[int, ...], dtype: str) -> Any:
@@ -32,7 +33,7 @@ def documents(layout: Layout) -> Documents:
             chunks=chunks,
             dtype=str if text else dtype,
             fill_value="" if text else (np.nan if np.dtype(dtype).kind == "f" else 0),
-            compressors=BloscCodec(**COMPRESSION, typesize=1 if text else np.dtype(dtype).itemsize),
+            compressors=[BloscCodec(**COMPRESSION, typesize=1 if text else np.dtype(dtype).itemsize), *checks],
             chunk_key_encoding={"name": "default", "separator": "."},
             dimension_names=dims,
         )

@@ -1,0 +1,74 @@
+"""``undertow inspect --verify``: every file of a store is read and compared with its checksum."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from undertow.runs.checkpoints import CheckpointFolder
+from undertow.runs.errors import StoreError, reason
+from undertow.runs.store.alerts import read_alerts
+from undertow.runs.store.folder import PRIVATE
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What reading everything has shown.
+
+    Attributes:
+        chunks: how many were read.
+        checksums: whether all of them have checksums; without, only gross damage can be seen.
+        damage: one text for everything that is damaged or missing.
+    """
+
+    chunks: int
+    checksums: bool
+    damage: tuple[str, ...]
+
+
+def verify(folder: Path) -> Verification:
+    """Read all chunks, alerts and checkpoints of a store.
+
+    Args:
+        folder: what `undertow.run` wrote.
+
+    Raises:
+        StoreError: not even the metadata can be read.
+    """
+    import zarr
+
+    try:
+        root = json.loads((folder / "zarr.json").read_bytes())
+        names = list(root["consolidated_metadata"]["metadata"])
+        group = zarr.open_group(folder, mode="r", use_consolidated=True)
+        arrays: list[Any] = [group[name] for name in names]
+        alerts = root["attributes"].get("alerts", "none")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{folder / 'zarr.json'} is damaged ({reason(error)}): restore it from a copy") from error
+    damage: list[str] = []
+    chunks, with_checksums = 0, True
+    for name, array in zip(names, arrays, strict=True):
+        with_checksums &= any(type(codec).__name__ == "Crc32cCodec" for codec in array.metadata.codecs)
+        for start in range(0, array.shape[0], array.chunks[0]):
+            chunks += 1
+            damage += _damage_of_chunk(folder / name, name, array, start)
+    try:
+        for _ in read_alerts(alerts, folder):
+            pass
+    except (OSError, ValueError) as error:
+        damage.append(reason(error))
+    damage += CheckpointFolder(folder / PRIVATE).damage()
+    return Verification(chunks, with_checksums, tuple(damage))
+
+
+def _damage_of_chunk(folder: Path, name: str, array: Any, start: int) -> list[str]:
+    chunk = array.metadata.encode_chunk_key((start // array.chunks[0], *[0] * (array.ndim - 1)))
+    if not (folder / chunk).is_file():
+        return [f"{name}/{chunk} is missing"]
+    try:
+        array[start : start + array.chunks[0]]
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        return [f"{name}/{chunk}: {reason(error)}"]
+    return []
