@@ -18,6 +18,8 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
+from undertow.cli.terminal import printable
+
 HANDLED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _GRACE = 1.5  # seconds for an orderly end
 _SHOW_CURSOR = "\r\x1b[K\x1b[?25h"  # a progress bar hides it
@@ -60,7 +62,7 @@ class Signals:
             if self._watching:
                 self._received.wait(_GRACE)
                 self._leave()
-            print(f"undertow: {self.sentence()}", file=sys.stderr)
+            print(f"undertow: {printable(self.sentence())}", file=sys.stderr)
             raise SystemExit(128 + signal.SIGINT) from None
         finally:
             self._grace = 0.0
@@ -107,7 +109,7 @@ class Signals:
                 sentence = self.sentence()
             except Exception:
                 sentence = _unfinished()
-            text = f"{_SHOW_CURSOR if os.isatty(2) else ''}undertow: {sentence}\n"
+            text = f"{_SHOW_CURSOR if os.isatty(2) else ''}undertow: {printable(sentence)}\n"
             with contextlib.suppress(OSError):  # the terminal may be gone
                 os.write(2, text.encode(errors="replace"))
             os._exit(128 + (self._number or signal.SIGINT))

@@ -83,7 +83,9 @@ def test_what_is_too_large_is_stored_as_the_largest_number_and_said_once(tmp_pat
     assert (found[4, 0, 0], found[4, 0, 1]) == (min(1e300, float(largest)), -largest)
     assert np.isfinite(found).all()
     (notice,) = summary.notices
-    assert notice.startswith(f"outliers of slice 4 is too large for {precision} precision and stored as the largest")
+    assert notice.startswith(
+        f"outliers of slice 4 holds numbers too large for {precision} precision, stored as the largest, "
+    )
 
 
 def test_a_run_that_an_earlier_version_stopped_there_goes_on(tmp_path):
