@@ -88,7 +88,7 @@ class StoreWriter:
                 self._with_extremes.add(name)
                 remedy = "; --precision double holds larger ones" if self._layout.precision == "single" else ""
                 self.notices.append(
-                    f"{name} of slice {index} holds numbers too large for {self._layout.precision} precision, stored as "
-                    f"the largest, {largest:.3g}, here and in later slices{remedy}"
+                    f"{name} of slice {index} holds numbers too large for {self._layout.precision} precision, "
+                    f"stored as the largest, {largest:.3g}, here and in later slices{remedy}"
                 )
         return stored
