@@ -109,6 +109,14 @@ def python_environment():
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
+# Tests that were started with nohup, or in the background of a script, pass on that signals are ignored.
+HEAR_SIGNALS = """
+import signal
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+"""
+
+
 def run_python(program, *arguments):
     """Run a program that may import this module in a process of its own."""
     command = [sys.executable, "-c", program, *map(str, arguments)]

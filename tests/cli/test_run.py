@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from stubs import StubModel, differing_files, everything_in, load_stub
+from stubs import HEAR_SIGNALS, StubModel, differing_files, everything_in, load_stub
 
 from undertow.cli import main
 from undertow.cli.run import ModelOptions, assignments, default_store
@@ -177,7 +177,16 @@ def test_help_shows_examples_and_loads_nothing_heavy():
 
 @pytest.mark.slow
 def test_ctrl_c_while_a_pipe_is_silent_ends_with_everything_in_the_store(tmp_path):
-    command = [sys.executable, "-c", "from undertow.cli import main; main()", "run", "-", *SMALL, "--store", "s"]
+    command = [
+        sys.executable,
+        "-c",
+        HEAR_SIGNALS + "from undertow.cli import main; main()",
+        "run",
+        "-",
+        *SMALL,
+        "--store",
+        "s",
+    ]
     process = subprocess.Popen(
         [*command, "--checkpoint-every", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

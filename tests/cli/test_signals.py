@@ -10,14 +10,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stubs import StubStream, differing_files, everything_in, python_environment, reported_store, store_stub
+from stubs import (
+    HEAR_SIGNALS,
+    StubStream,
+    differing_files,
+    everything_in,
+    python_environment,
+    reported_store,
+    store_stub,
+)
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 
-# The tests themselves may have been started with nohup, or in the background of a shell without job control.
-_HEAR = (
-    "import signal\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_DFL if n != 2 else signal.default_int_handler)\n"
-)
 _COMMAND = "from undertow.cli import main; main()"
 _SENTENCE = re.compile(
     r"undertow: stopped (before it was done|before the first slice was done"
@@ -29,7 +33,7 @@ _PROMISED, _ALLOWED = 2.0, 6.0  # seconds; other processes share the machine of 
 def start(*arguments, program=_COMMAND, stdin=subprocess.DEVNULL, **variables):
     """A process, once it watches for signals: Python itself, which comes before, never catches SIGTERM."""
     process = subprocess.Popen(
-        [sys.executable, "-c", _HEAR + program, *map(str, arguments)],
+        [sys.executable, "-c", HEAR_SIGNALS + program, *map(str, arguments)],
         env={**python_environment(), **variables},
         stdin=stdin,
         stdout=subprocess.PIPE,

@@ -62,7 +62,7 @@ print(crashes, "crashes")
 @pytest.mark.parametrize(
     ("alerts", "step"),
     [
-        ("csv", 29),
+        ("csv", 53),
         *(pytest.param(alerts, 1, marks=pytest.mark.full) for alerts in ("csv", "jsonl", "parquet")),
     ],
 )

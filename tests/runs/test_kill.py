@@ -157,7 +157,6 @@ def source_of(kind, folder):
 @pytest.mark.parametrize(
     ("kind", "kills"),
     [
-        ("csv", 2),
         ("video", 2),
         ("jsonl pipe", 2),
         *(pytest.param(kind, 7, marks=pytest.mark.full) for kind in [*MAKERS, "jsonl pipe", "csv pipe"]),

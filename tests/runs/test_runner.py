@@ -81,8 +81,19 @@ def test_what_a_callback_raises_comes_through(tmp_path, error):
     assert run_stub(tmp_path / "s", resume=True).new_slices in (22, 18, 14)
 
 
+@pytest.fixture
+def signals_are_heard():
+    """Also where the tests were started with nohup, or in the background of a script."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number in before:
+        signal.signal(number, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ctrl_c_ends_after_the_slice_under_way(tmp_path, whole, number):
+def test_ctrl_c_ends_after_the_slice_under_way(tmp_path, whole, number, signals_are_heard):
     before = signal.getsignal(number)
 
     class Interrupted(StubModel):
@@ -106,7 +117,7 @@ class InterruptedAtTheEnd(StubModel):
         return super().update(x)
 
 
-def test_ctrl_c_in_the_last_slice_is_not_swallowed(tmp_path, whole):
+def test_ctrl_c_in_the_last_slice_is_not_swallowed(tmp_path, whole, signals_are_heard):
     """Whoever runs one file after another wants to stop, not to go on with the next."""
     with pytest.raises(RunInterrupted, match="stopped after 30 slices"):
         run_stub(tmp_path / "s", model=InterruptedAtTheEnd())
