@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from undertow.config import Config, make_config
 from undertow.engine import functional, selection
 from undertow.engine.capacity import prefers_entries
-from undertow.engine.exclusive import Exclusive, exclusive
+from undertow.engine.exclusive import Exclusive, check_process, exclusive
 from undertow.engine.memory import check_memory
 from undertow.engine.pipeline import Pipeline
 from undertow.engine.selection import Selection
@@ -147,6 +147,7 @@ class RobustCP(Exclusive):
             TypeError: `x` or `mask` do not hold real numbers.
             ValueError: `x` has another shape than the slices before it, or infinite values, or is too large.
         """
+        check_process()
         if self._pipeline is None or self._layout is None:
             start, validated = self._start(x, mask)
             pipeline = Pipeline(start)
@@ -329,6 +330,7 @@ def load(path: str | os.PathLike[str]) -> RobustCP:
     Raises:
         CheckpointError: The file is damaged, or does not hold a model of this version.
     """
+    check_process()
     params, loaded = models.load(path)
     model = RobustCP.__new__(RobustCP)
     model._params = {name: params.get(name) for name in ("preset", *_SETTINGS)}

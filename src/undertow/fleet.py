@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from undertow.config import Config, make_config
 from undertow.engine import batching, platform
-from undertow.engine.exclusive import Exclusive, exclusive
+from undertow.engine.exclusive import Exclusive, check_process, exclusive
 from undertow.engine.history import COUNTS, ODD_SLICES, Counts, History, judge_members
 from undertow.engine.memory import check_fleet_memory
 from undertow.engine.output import CrossPrediction, Output, gathered
@@ -226,6 +226,7 @@ class Fleet(Exclusive):
         Returns:
             Their numbers.
         """
+        check_process()
         k = operator.index(k)
         if k < 0:
             raise ValueError(f"k must be 0 or more, got {k}.")

@@ -31,6 +31,10 @@ if child == 0:
 os.waitpid(child, 0)
 print(model.update(x + 2).mean.shape)
 """
+CHILD = """from undertow.engine import exclusive; import os
+os.getpid = lambda own=os.getpid(): own + 1
+exclusive.check_process(); print("fits")"""
+"""As if in another process."""
 
 
 @pytest.mark.slow
@@ -71,6 +75,13 @@ def test_copies_and_pickles_have_locks_of_their_own():
     for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert other._lock is not model._lock
         assert other.update(np.ones((6, 5))).mean.shape == (6, 5)
+
+
+@pytest.mark.slow
+def test_a_model_that_was_only_looked_at_may_be_forked():
+    code = f"import undertow as ut; repr(ut.RobustCP().config); {CHILD}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "fits\n", done.stderr
 
 
 @pytest.mark.slow

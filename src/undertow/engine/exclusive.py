@@ -32,7 +32,7 @@ def exclusive(method: Method) -> Method:
 
     @wraps(method)
     def alone(self: Exclusive, *args: Any, **settings: Any) -> Any:
-        check_process()  # first: a lock that was held during a fork is never released
+        _refuse_fork()  # first: a lock that was held during a fork is never released
         with self._lock:
             return method(self, *args, **settings)
 
@@ -45,7 +45,12 @@ def check_process() -> None:
     Raises:
         RuntimeError: This is such a process.
     """
-    if _first_process() != os.getpid():
+    _first_process()
+    _refuse_fork()
+
+
+def _refuse_fork() -> None:
+    if _first_process.cache_info().currsize and _first_process() != os.getpid():
         raise RuntimeError(
             f"undertow was used in process {_first_process()} before this process was forked from it, and JAX does not "
             "survive a fork: start processes with multiprocessing.get_context('spawn'), or fork before the first use."

@@ -33,6 +33,9 @@ __all__ = ["State", "at", "cross_predict", "infer", "init", "smoothed", "step", 
 def step(state: State, values: Any, mask: Any = None) -> tuple[State, Result]:
     """Learn from one slice. A pure function: the state handed in is not changed.
 
+    Every slice is learned. `undertow.RobustCP` also remembers the slices before: it leaves out exact repeats, and
+    starts anew after a bad first slice.
+
     Args:
         state: From `init`, or from the last step.
         values: The slice: an array with NaN where missing, `numpy.ma.MaskedArray` or `xarray.DataArray`; or
