@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.engine import batching, platform
+from undertow.engine import batching
+from undertow.model import platform
 
 pytestmark = pytest.mark.slow
 SHAPE = (6, 5)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.config import Config, make_config
-from undertow.engine import batching, platform
+from undertow.engine import batching
 from undertow.engine.exclusive import Exclusive, check_process, exclusive
 from undertow.engine.history import COUNTS, ODD_SLICES, Counts, History, judge_members
 from undertow.engine.memory import check_fleet_memory
@@ -33,6 +33,7 @@ from undertow.inputs.members import as_member_slices, positions_of
 from undertow.inputs.scaling import Scaling, first_units
 from undertow.inputs.split import half_of_shape
 from undertow.inputs.transfer import DeviceSlice
+from undertow.model import platform
 from undertow.model.report import Report
 from undertow.model.types import Core
 from undertow.results import Result

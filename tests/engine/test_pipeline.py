@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.engine import platform, selection
+from undertow.engine import selection
 from undertow.engine.pipeline import Demand
 from undertow.inputs.scaling import Scaling
 from undertow.lab.synthetic.streams import drifting
+from undertow.model import platform
 
 pytestmark = pytest.mark.slow
 SETTINGS = {"max_rank": 3, "window": 4}

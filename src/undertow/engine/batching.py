@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from undertow.engine import platform
+from undertow.model import platform
 from undertow.model.control import Progress, adapt_due, redundant_due, shrink_due, sweep_due
 from undertow.model.phases.begin import begin
 from undertow.model.phases.components import adapt

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import jax
 
 from undertow.config import Config
-from undertow.engine import platform
+from undertow.model import platform
 from undertow.model.defaults import WALK_RATIOS
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import jax
 
-from undertow.engine import platform, selection
+from undertow.engine import selection
 from undertow.engine.output import Output
 from undertow.engine.selection import Selection
 from undertow.inputs.sparse import AnySlice
 from undertow.inputs.transfer import DeviceSlice
+from undertow.model import platform
 from undertow.results import Result
 
 

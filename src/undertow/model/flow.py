@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from undertow.model.platform import on_cpu
+
 Tree = TypeVar("Tree")
 
 
@@ -30,7 +32,7 @@ def only_if(condition: Array, work: Callable[[Tree], Tree], tree: Tree) -> Tree:
 
 def either(condition: Array | bool, yes: Callable[[], Tree], no: Callable[[], Tree]) -> Tree:
     """`yes()` or `no()`, where both are cheap: a GPU computes both, since asking the host takes longer."""
-    if jax.default_backend() == "cpu":
+    if on_cpu():
         made: Tree = lax.cond(condition, yes, no)
         return made
     return choose(condition, yes(), no())

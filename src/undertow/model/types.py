@@ -12,6 +12,7 @@ from jax import Array, lax
 from jax.tree_util import register_dataclass
 
 from undertow.model.defaults import SMALL_WINDOW
+from undertow.model.platform import on_cpu
 
 OutlierState = Any
 """State of the outlier model, `Contaminated` or `GaussianGamma`: only its own functions look inside."""
@@ -267,7 +268,7 @@ def over_time(part: Callable[..., tuple[Array, Array]], *arrays: Array) -> tuple
     On a CPU large windows are added up slice by slice: what the parts are made of stays in cache, and no array of the
     window's size is needed.
     """
-    if arrays[0].size <= SMALL_WINDOW or jax.default_backend() != "cpu":
+    if arrays[0].size <= SMALL_WINDOW or not on_cpu():
         made = jax.vmap(part)(*arrays)
         return made[0].sum(axis=0), made[1].sum(axis=0)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -29,6 +28,7 @@ from undertow.model.factors.rows import (
     solved,
 )
 from undertow.model.linalg.symmetric import multiplicity, outer, pack
+from undertow.model.platform import on_cpu
 from undertow.model.types import EntryIndex, Factors
 
 Formula = Callable[[list[Array]], Array]
@@ -38,7 +38,7 @@ Begin = Callable[[Array], Work]
 
 def chunk_size(positions: int, columns: int) -> int:
     """Entries per chunk, with rows of this many columns."""
-    numbers = CHUNK_NUMBERS["cpu" if jax.default_backend() == "cpu" else "other"]
+    numbers = CHUNK_NUMBERS["cpu" if on_cpu() else "other"]
     most: int = 1 << (max(numbers // columns, 1).bit_length() - 1)
     return min(positions & -positions, most)
 

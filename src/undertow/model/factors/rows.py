@@ -23,13 +23,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from undertow.model.defaults import SMALL_WINDOW, UNROLLED_TERMS
 from undertow.model.linalg.symmetric import inverse, outer, pack, unpack
+from undertow.model.platform import on_cpu
 from undertow.model.settings import Settings
 from undertow.model.types import Factors
 
@@ -54,7 +54,7 @@ def contract(tensor: Array, columns: Array, axis: int) -> Array:
     def product(part: Array, position: int) -> Array:
         return jnp.tensordot(part, columns, axes=((position,), (0,)), precision=lax.Precision.HIGHEST)
 
-    if 0 < axis < tensor.ndim - 1 and tensor.size > SMALL_WINDOW and jax.default_backend() == "cpu":
+    if 0 < axis < tensor.ndim - 1 and tensor.size > SMALL_WINDOW and on_cpu():
         parts: Array = lax.map(lambda part: product(part, axis - 1), tensor)
         return parts
     return product(tensor, axis)

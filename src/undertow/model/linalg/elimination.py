@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from undertow.model import platform
 from undertow.model.defaults import ELIMINATION_LARGEST, KERNEL_NUMBERS
 
 Result = TypeVar("Result")
@@ -36,7 +37,7 @@ def eliminated(matrices: Array, then: Callable[[Array, Array], Result], otherwis
             else otherwise(matrices)
         )
 
-    if jax.default_backend() == "cpu":
+    if platform.on_cpu():
         return on_cpu(matrices)
     chosen: Result = lax.platform_dependent(matrices, cpu=on_cpu, default=on_gpu)  # a model may live on either
     return chosen

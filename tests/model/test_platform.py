@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from undertow.engine import platform
+from undertow.model import platform
 
 
 @pytest.mark.parametrize(("backend", "expected"), [("cpu", platform.CPU), ("gpu", platform.ACCELERATOR)])

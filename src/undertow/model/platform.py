@@ -1,7 +1,5 @@
-"""Every difference between CPUs and other devices on the host's side, in one table.
-
-What differs inside compiled programs is decided where they are written (`undertow.model`).
-"""
+"""Every difference between CPUs and other devices: a table for the host's side, and the one question that compiled
+programs ask while they are traced (`on_cpu`)."""
 
 from __future__ import annotations
 
@@ -55,4 +53,10 @@ ACCELERATOR = Platform(
 
 def current() -> Platform:
     """Of JAX's default backend."""
-    return CPU if jax.default_backend() == "cpu" else ACCELERATOR
+    return CPU if on_cpu() else ACCELERATOR
+
+
+def on_cpu() -> bool:
+    """Whether programs are traced for a CPU. There large windows are summed slice by slice, in cache, and a branch
+    costs nothing; on a GPU every question to the host costs more than computing both branches."""
+    return jax.default_backend() == "cpu"
