@@ -23,7 +23,7 @@ quick: $(STAMP) ## for every save: the tests that compile nothing large (a minut
 test: lint ## everything that a change needs: lint, types, imports, tests (at most 8 minutes; what CI runs)
 	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile
 
-full: lint ## test, and the long suites: every shape, kills, signals and crash points, fuzzing, with counts (hours)
+full: lint ## test, and the long suites: every shape, kills, signals and crash points, fuzzing, with counts (an hour or more)
 	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile -m "not soak" --cov --cov-report=term
 
 check: test ## exactly what continuous integration runs

@@ -95,7 +95,9 @@ def run(
     model: ModelOptions,
     checkpoints: CheckpointOptions,
     reading: FollowingOptions,
-    limit: Annotated[int | None, typer.Option(help="Stop after n slices.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Stop when the store holds n slices, earlier ones included.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object about the run.")] = False,
     config: ConfigFile = None,
 ) -> None:
