@@ -107,6 +107,8 @@ _CLEANS_UP = (
     _WATCH
     + """
 from pathlib import Path
+import undertow.cli.signals
+undertow.cli.signals._GRACE = 30.0  # a busy machine may need longer than users are asked to wait
 left = Path(sys.argv[1])
 try:
     with SIGNALS.orderly():

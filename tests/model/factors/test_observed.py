@@ -157,7 +157,7 @@ def test_candidates_and_pruning(shape, size, length):
         assert_same(ours, listed(theirs, sparse.window))
 
 
-@pytest.mark.slow
+@pytest.mark.full  # tests/engine/test_sparse_streams.py compares whole steps
 @pytest.mark.parametrize(("shape", "size", "length"), PALETTE[1:2])
 def test_the_outlier_model(shape, size, length):
     settings, core, sparse = both(shape, size, length, seed=4)
