@@ -107,7 +107,7 @@ def judge(before: Counts, same: Any, size: Any, unit: Any, learned: Any, window:
 
     informative = np.greater(size, 0) & np.greater(unit, 0) & ~np.asarray(before.confirmed)
     odd_now = informative & _apart(size, unit)
-    agrees = (before.odd > 0) & ~_apart(size, before.odd_size)
+    agrees = (before.odd > 0) & np.logical_not(_apart(size, before.odd_size))
     odd = np.where(odd_now, np.where(agrees, before.odd + 1, 1), np.where(informative, 0, before.odd))
     revised = odd_now & (odd >= ODD_SLICES)
     frozen = frozen & ~revised
