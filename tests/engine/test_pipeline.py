@@ -130,6 +130,7 @@ def test_an_interrupted_wait_loses_nothing(slices, monkeypatch):
     for x in slices[:4]:
         model.update(x)
         twin.update(x)
+    assert model.state.steps == twin.state.steps == 4  # nothing is left in the thread slowed down next
     real, may_go = selection.step, threading.Event()
 
     def slow(*given):
