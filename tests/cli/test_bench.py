@@ -34,7 +34,8 @@ def test_help_names_every_study(capsys):
     assert call("bench", "--help") == 0
     shown = capsys.readouterr().out
     assert set(commands()) == {
-        "speed", "accuracy", "recorded", "changes", "faults", "fidelity", "fleet", "video", "run",
+        "speed", "accuracy", "recorded", "changes", "faults", "tracker", "ablation", "fidelity", "fleet", "video",
+        "run",
     }  # fmt: skip
     assert all(name in shown for name in commands())
 
@@ -52,6 +53,9 @@ def test_unknown_names_are_one_sentence(tmp_path, capsys):
     for arguments, sentence in (
         (("speed", "--workload", "vidoe", "--out", out), "unknown workload vidoe: choose from small"),
         (("recorded", "--rows", "abilena", "--out", out), "unknown row abilena: choose from Abilene, 50 % hidden"),
+        (("tracker", "--rows", "wlaks", "--out", out), "unknown row wlaks: choose from hangzhou"),
+        (("tracker", "--rows", "walks", "--method", "olstek", "--out", out), "unknown method olstek: choose from"),
+        (("ablation", "--rows", "walks", "--out", out), "an ablation needs at least one replacement"),
         (("fidelity", "--methods", "olstek", "--out", out), "unknown method olstek: choose from online_cp"),
         (("video", "--shape", "144"), "shape must be two numbers with an x between them, got '144': use 144x176"),
     ):
@@ -91,6 +95,20 @@ def test_a_study_shows_a_table_and_writes_its_numbers(tmp_path, capsys, monkeypa
     (record,) = json.loads((tmp_path / "fidelity.json").read_text())
     assert f"{record['here']:.3f}" in shown
     assert code == (0 if abs(record["ratio"] - 1) <= fidelity.LIMIT else 1)
+
+
+def test_the_tracker_s_table_is_reached_beside_asked(tmp_path, capsys):
+    options = ("--rows", "empty-season", "--masks", 1, "--slices", 40, "--out", tmp_path)
+    assert call("bench", "tracker", "--method", "last_value,moving_mean", *options) == 0
+    assert "over carried" in (shown := capsys.readouterr().out)
+    assert "1 ✓" in shown
+    assert call("bench", "ablation", "--method", "moving_mean", "--replace", "forgetting=0", *options) == 0
+    assert "moving_mean forgetting=0" in capsys.readouterr().out
+    kept = [json.loads(line) for line in (tmp_path / "tracker.jsonl").read_text().splitlines()]
+    assert [record["method"] for record in kept] == ["last_value", "moving_mean", "moving_mean", "moving_mean"]
+    assert kept[0]["numbers"]["error"] == kept[3]["numbers"]["error"]
+    assert call("bench", "tracker", "--rows", "walks", "--list") == 0
+    assert "≤ 1.02" in capsys.readouterr().out
 
 
 def test_numpy_that_is_loaded_is_left_alone(monkeypatch):

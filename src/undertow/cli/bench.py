@@ -14,6 +14,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from undertow.lab.store import ResultStore
+    from undertow.lab.studies.entries import Entry
     from undertow.lab.studies.table import StudyTable
 
 bench = typer.Typer(no_args_is_help=True, help="Measure accuracy and speed: every number that the documentation names.")
@@ -24,6 +25,14 @@ Out = Annotated[Path, typer.Option(help="Folder for results, numbers and pages."
 Data = Annotated[Path | None, typer.Option(help="Folder of the data files.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Do not use results of earlier runs.")]
 Shape = Annotated[str, typer.Option(help="Of a slice, 144x176.")]
+Rows = Annotated[str | None, typer.Option(help="Names, separated by commas; one that ends in - begins several.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting, name=value, of one method only method.name=value.")
+]
+Masks = Annotated[int, typer.Option(min=1, help="How many masks or seeds; some rows have their own number.")]
+UnseenSeed = Annotated[int, typer.Option(min=0, help="The first of them; settings were chosen on 0 to 4.")]
+Slices = Annotated[int | None, typer.Option(min=25, help="No stream is longer: for a quick look.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Worker processes.")]
 
 _OUT = Path("undertow-bench")
 
@@ -129,6 +138,68 @@ def faults(seeds: Seeds = 5, first_seed: FirstSeed = 0, data: Data = None) -> No
 
 
 @bench.command()
+def tracker(
+    rows: Rows = None,
+    method: Annotated[
+        str | None, typer.Option(help="Names, separated by commas [default: what a user gets who sets nothing].")
+    ] = None,
+    setting: Settings = None,
+    masks: Masks = 5,
+    first_seed: UnseenSeed = 100,
+    slices: Slices = None,
+    jobs: Jobs = 1,
+    show: Annotated[bool, typer.Option("--list", help="Show the rows and do nothing.")] = False,
+    out: Out = _OUT,
+    data: Data = None,
+) -> None:
+    """One table of everything asked of a tracker, reached beside asked: recordings, generated streams, events, changes.
+
+    Examples:
+
+    \b
+      undertow bench tracker --list                                # which rows there are, and what is asked
+      undertow bench tracker --rows walks,slice- --masks 2         # one row, and all that begin with slice-
+      undertow bench tracker --method cp,last_value --set cp.preset=fixed --jobs 2
+
+    Every trial is a line of tracker.jsonl in the folder.
+    """
+    from undertow.lab.models import DEFAULT
+    from undertow.lab.names import separated
+    from undertow.lab.studies.entries import entries
+
+    _criteria(
+        rows, entries(separated(method) or [DEFAULT], setting or ()), masks, first_seed, slices, jobs, show, out, data
+    )
+
+
+@bench.command()
+def ablation(
+    replace: Annotated[
+        list[str] | None,
+        typer.Option(help="A setting to replace, name=value, several at a time joined by +; again for another column."),
+    ] = None,
+    rows: Rows = None,
+    method: Annotated[str | None, typer.Option(help="One name [default: what a user gets who sets nothing].")] = None,
+    setting: Settings = None,
+    masks: Masks = 5,
+    first_seed: UnseenSeed = 100,
+    slices: Slices = None,
+    jobs: Jobs = 1,
+    out: Out = _OUT,
+    data: Data = None,
+) -> None:
+    """Rows of `undertow bench tracker` with and without: once as given, then once for every replacement.
+
+    Example: undertow bench ablation --rows student,walks --method cp --set preset=fixed --replace robust=false
+    """
+    from undertow.lab.models import DEFAULT
+    from undertow.lab.studies.entries import settings_of, variants
+
+    entries = variants(method or DEFAULT, settings_of(setting or ()), replace or ())
+    _criteria(rows, entries, masks, first_seed, slices, jobs, False, out, data)
+
+
+@bench.command()
 def fidelity(
     methods: Annotated[str, typer.Option(help="Names, separated by commas.")] = "online_cp,online_sgd,olstec,brtf",
     seeds: Seeds = 5,
@@ -192,6 +263,30 @@ def run_overhead(
     from undertow.lab.studies.run_overhead import run_overhead as study
 
     study(frames, rounds, preset, typer.echo)
+
+
+def _criteria(
+    rows: str | None,
+    entries: list[Entry],
+    masks: int,
+    first_seed: int,
+    slices: int | None,
+    jobs: int,
+    show: bool,
+    out: Path,
+    data: Path | None,
+) -> None:
+    """A table of criteria, reached beside asked."""
+    from undertow.lab.criteria.registry import chosen
+    from undertow.lab.names import separated
+    from undertow.lab.studies.tracker import table, tracker
+
+    wanted, seeds, lines = chosen(separated(rows)), range(first_seed, first_seed + masks), out / "tracker.jsonl"
+    if show:
+        _with_bars(lambda bars: [table(wanted, (), ())])
+        return
+    _with_bars(lambda bars: [tracker(wanted, entries, seeds, bars, lines, jobs, slices, data)[0]])
+    Console().print(f"Trials: [bold]{escape(str(lines))}[/]")
 
 
 def _study(name: str, out: Path, fresh: bool, study: Callable[[ResultStore, Any], tuple[StudyTable, Any]]) -> None:

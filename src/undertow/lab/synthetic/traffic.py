@@ -54,7 +54,7 @@ def traffic(
     if slices_per_day < 1:
         raise ValueError(f"slices_per_day must be at least 1, got {slices_per_day}: use 288 for five-minute matrices")
     draws = Draws(seed)
-    low_rank = _demand(nodes, np.arange(slices) / slices_per_day, draws)
+    low_rank = demand(nodes, np.arange(slices) / slices_per_day, draws)
     usual = low_rank.mean(axis=0)
     noise_part = scale(noise) * usual * draws.noise.standard_normal(low_rank.shape)
     noise_part = np.maximum(noise_part, -low_rank)
@@ -73,7 +73,7 @@ def traffic(
     )
 
 
-def _demand(nodes: int, days: Floats, draws: Draws) -> Floats:
+def demand(nodes: int, days: Floats, draws: Draws) -> Floats:
     """The four kinds of use, each with its sites and its rhythm, summed."""
     hour = 24 * (days % 1.0)
     rhythm = np.stack(

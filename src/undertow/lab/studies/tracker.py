@@ -1,0 +1,143 @@
+"""One table of everything asked of a tracker: reached beside asked, for any methods, every number from a fresh run.
+
+Each trial, one method on one criterion from one seed, is a job of its own; with more than one job they run in worker
+processes. Finished trials are written as they come, one line of JSON each, so that an interrupted run is not lost.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from undertow.lab.criteria.criterion import Asked, Criterion, Trial
+from undertow.lab.criteria.registry import CRITERIA
+from undertow.lab.models import maker
+from undertow.lab.recordings.files import Folder
+from undertow.lab.reporter import Reporter
+from undertow.lab.studies.entries import Entry
+from undertow.lab.studies.table import StudyTable
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One trial as a worker process gets it: names and numbers only."""
+
+    criterion: str
+    seed: int
+    entry: Entry
+    slices: int
+    folder: Folder
+
+
+def tracker(
+    criteria: Sequence[Criterion],
+    entries: Sequence[Entry],
+    seeds: Sequence[int],
+    reporter: Reporter,
+    out: Path,
+    jobs: int = 1,
+    slices: int | None = None,
+    folder: Folder = None,
+) -> tuple[StudyTable, list[Record]]:
+    """Every entry on every criterion.
+
+    Args:
+        criteria: which rows.
+        entries: which columns.
+        seeds: of the trials; a criterion that wants more goes on counting from the first of them.
+        reporter: shows progress.
+        out: the file that finished trials are appended to, one line of JSON each.
+        jobs: worker processes; 1 for none.
+        slices: no stream is longer than that; None for the length of each.
+        folder: of the data files.
+
+    Returns:
+        The table, and the records behind it.
+    """
+    for entry in entries:
+        maker(entry.method, entry.settings)  # an unknown name is said before anything runs
+    work = [
+        Job(one.name, seed, entry, one.slices if slices is None else min(slices, one.slices), folder)
+        for one in criteria
+        for seed in _seeds(one, seeds)
+        for entry in entries
+    ]
+    reporter.begin(len(work))
+    records = []
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("a", encoding="utf-8") as lines:
+        for record in _run(work, jobs):
+            records.append(record)
+            lines.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+            lines.flush()
+            if record["reason"]:
+                reporter.say(f"{record['row']}, {record['method']}: {record['reason']}")
+            reporter.done()
+    return table(criteria, entries, records), records
+
+
+def table(criteria: Iterable[Criterion], entries: Sequence[Entry], records: Sequence[Record]) -> StudyTable:
+    """Reached beside asked: a line for every number, ✓ where it is within its limits; a dash where there is none."""
+    made = StudyTable("Reached and asked", ("stream", "number", "asked", *(entry.label for entry in entries)))
+    for criterion in criteria:
+        for position, (name, asked) in enumerate(criterion.asked.items()):
+            cells = [_cell(asked, _values(criterion.name, name, entry, records)) for entry in entries]
+            title = f"{criterion.title} ({criterion.name})" if position == 0 else ""
+            made.rows.append((title, name + (", worst" if asked.over == "worst" else ""), str(asked), *cells))
+    return made
+
+
+def perform(job: Job) -> Record:
+    """Run one trial; what goes wrong is part of the record and stops no other trial."""
+    record: Record = {
+        "row": job.criterion,
+        "seed": job.seed,
+        "method": job.entry.method,
+        "settings": dict(job.entry.settings),
+        "slices": job.slices,
+    }
+    begin, numbers, reason = time.perf_counter(), {}, ""
+    try:
+        trial = Trial(maker(job.entry.method, job.entry.settings), job.seed, job.slices, job.folder)
+        numbers = CRITERIA[job.criterion].measure(trial)
+    except Exception as error:  # whatever stops one method, the others still run
+        reason = " ".join(str(error).split()) or type(error).__name__
+    kept = {name: float(f"{value:.6g}") if math.isfinite(value) else None for name, value in numbers.items()}
+    return {**record, "numbers": kept, "reason": reason, "seconds": round(time.perf_counter() - begin, 3)}
+
+
+def _seeds(criterion: Criterion, seeds: Sequence[int]) -> Sequence[int]:
+    return seeds if criterion.seeds is None else range(seeds[0], seeds[0] + criterion.seeds)
+
+
+def _run(work: Sequence[Job], jobs: int) -> Iterator[Record]:
+    if jobs == 1:
+        yield from map(perform, work)
+        return
+    # A forked child would inherit threads of JAX that do not run in it.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(perform, job) for job in work]):
+            yield done.result()
+
+
+def _values(row: str, name: str, entry: Entry, records: Sequence[Record]) -> list[float]:
+    mine = (one for one in records if (one["row"], one["method"]) == (row, entry.method))
+    found = [one["numbers"].get(name) for one in mine if one["settings"] == dict(entry.settings)]
+    return [math.nan if value is None else value for value in found]
+
+
+def _cell(asked: Asked, values: Sequence[float]) -> str:
+    value = asked.combine(values)
+    if math.isnan(value):
+        return "–"
+    mark = {None: "", True: " ✓", False: " ✗"}[asked.reached(value)]
+    return f"{value:.4g}{mark}"
