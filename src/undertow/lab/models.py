@@ -17,7 +17,7 @@ import undertow
 from undertow.lab.baselines import METHODS, Baseline
 from undertow.lab.methods import typical_size
 from undertow.lab.names import pick
-from undertow.lab.track import Answer, Floats, Track, stack
+from undertow.lab.track import Answer, Floats, Tick, Track, stack
 
 
 class Model(Protocol):
@@ -35,9 +35,15 @@ Make = Callable[[], Model]
 """A new model that has seen nothing."""
 
 
-def follow(model: Model, values: Floats) -> Track:
-    """What a model answers to all slices, one after the other; `low_rank` of the track is the result's `mean`."""
-    return stack(_answers(model, values))
+def follow(model: Model, values: Floats, tick: Tick = lambda: None) -> Track:
+    """What a model answers to all slices, one after the other; `low_rank` of the track is the result's `mean`.
+
+    Args:
+        model: that has seen nothing yet.
+        values: (T, *shape), NaN where nothing was observed.
+        tick: called after every slice.
+    """
+    return stack(_answers(model, values), tick)
 
 
 def _answers(model: Model, values: Floats) -> Iterator[Answer]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from undertow.lab.models import Make, follow
 from undertow.lab.recordings.files import Folder
+from undertow.lab.reporter import Reporter
 from undertow.lab.track import Floats, Track
 
 Numbers = dict[str, float]
@@ -25,16 +26,21 @@ class Trial:
         seed: of every random draw.
         slices: length of the stream.
         folder: of the data files.
+        reporter: shows progress.
+        label: what it calls this trial.
     """
 
     make: Make
     seed: int
     slices: int
     folder: Folder = None
+    reporter: Reporter = field(default_factory=Reporter)
+    label: str = ""
 
     def follow(self, values: Floats) -> Track:
         """A new model's answers to these slices."""
-        return follow(self.make(), values)
+        self.reporter.start(self.label, len(values))
+        return follow(self.make(), values, self.reporter.tick)
 
 
 @dataclass(frozen=True)

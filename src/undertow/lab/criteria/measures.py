@@ -25,7 +25,7 @@ def usual(data: Data, track: Track) -> Numbers:
     found = scores(data, track, error_curves(data, track))
     return {
         "error": hidden_error(data, track.low_rank),
-        "coverage": _number(found["coverage"]),
+        "coverage": known(found["coverage"]),
         "flagged": flagged(data, track),
     }
 
@@ -87,5 +87,6 @@ def ratio(one: float, other: float) -> float:
     return one / other if other else math.nan
 
 
-def _number(value: float | None) -> float:
+def known(value: float | None) -> float:
+    """A score as a number: NaN where it does not apply."""
     return math.nan if value is None else value

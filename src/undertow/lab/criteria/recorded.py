@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from undertow.lab import metrics
 from undertow.lab.cases import DATASETS, Condition
 from undertow.lab.cases.case import Data
 from undertow.lab.criteria.criterion import Asked, Criterion, Numbers, Trial
-from undertow.lab.criteria.measures import ALERT, flagged, hidden_error, ratio, standardised, usual
+from undertow.lab.criteria.measures import ALERT, flagged, hidden_error, known, ratio, standardised, usual
 from undertow.lab.recordings import smd
 from undertow.lab.references import best_median
+from undertow.lab.scores import error_curves, scores
 from undertow.lab.vus import vus_pr
 
 BURN_IN = 20
@@ -64,12 +64,10 @@ def as_recorded(trial: Trial) -> Numbers:
 
 
 def foreground(trial: Trial) -> Numbers:
-    """Lobby: F-measure of entries flagged against the drawn masks."""
+    """Lobby: F-measure of entries flagged against the drawn masks; without probabilities at the best threshold."""
     data = recorded(trial, "lobby", Condition())
     track = trial.follow(data.values)
-    if track.probability is None or data.foreground is None or not data.foreground_frames:
-        return {"foreground F": math.nan}
-    return {"foreground F": metrics.f1(track.probability[list(data.foreground_frames)] > ALERT, data.foreground)}
+    return {"foreground F": known(scores(data, track, error_curves(data, track))["foreground_f"])}
 
 
 def server_faults(trial: Trial) -> Numbers:

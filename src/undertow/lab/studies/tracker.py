@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import math
 import multiprocessing
+import os
+import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -75,7 +78,7 @@ def tracker(
     records = []
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("a", encoding="utf-8") as lines:
-        for record in _run(work, jobs):
+        for record in _run(work, jobs, reporter):
             records.append(record)
             lines.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
             lines.flush()
@@ -96,7 +99,7 @@ def table(criteria: Iterable[Criterion], entries: Sequence[Entry], records: Sequ
     return made
 
 
-def perform(job: Job) -> Record:
+def perform(job: Job, reporter: Reporter = Reporter()) -> Record:  # noqa: B008 - shows nothing
     """Run one trial; what goes wrong is part of the record and stops no other trial."""
     record: Record = {
         "row": job.criterion,
@@ -107,7 +110,8 @@ def perform(job: Job) -> Record:
     }
     begin, numbers, reason = time.perf_counter(), {}, ""
     try:
-        trial = Trial(maker(job.entry.method, job.entry.settings), job.seed, job.slices, job.folder)
+        make, label = maker(job.entry.method, job.entry.settings), f"{job.criterion}: {job.entry.label}"
+        trial = Trial(make, job.seed, job.slices, job.folder, reporter, label)
         numbers = CRITERIA[job.criterion].measure(trial)
     except Exception as error:  # whatever stops one method, the others still run
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -119,14 +123,28 @@ def _seeds(criterion: Criterion, seeds: Sequence[int]) -> Sequence[int]:
     return seeds if criterion.seeds is None else range(seeds[0], seeds[0] + criterion.seeds)
 
 
-def _run(work: Sequence[Job], jobs: int) -> Iterator[Record]:
+def _run(work: Sequence[Job], jobs: int, reporter: Reporter) -> Iterator[Record]:
     if jobs == 1:
-        yield from map(perform, work)
+        yield from (perform(job, reporter) for job in work)
         return
     # A forked child would inherit threads of JAX that do not run in it.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_leave_with_parent) as pool:
         for done in as_completed([pool.submit(perform, job) for job in work]):
             yield done.result()
+
+
+def _leave_with_parent() -> None:
+    """A worker process leaves Ctrl-C to its parent, and does not outlive it, however that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # this is a worker
+
+    def leave() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=leave, name="undertow worker", daemon=True).start()
 
 
 def _values(row: str, name: str, entry: Entry, records: Sequence[Record]) -> list[float]:
