@@ -16,8 +16,12 @@ def scoreboard(
     datasets: Annotated[str | None, typer.Option(help="Only these data sets, separated by commas.")] = None,
     methods: Annotated[str | None, typer.Option(help="Only these methods, separated by commas.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds per row [default: 3, with --quick 1].")] = None,
-    tuned: Annotated[
-        bool | None, typer.Option("--tuned/--published", help="Tune the baselines too [default: not with --quick].")
+    hindsight: Annotated[
+        bool | None,
+        typer.Option(
+            "--hindsight/--published",
+            help="Baselines at their best settings in hindsight too [default: not with --quick].",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for numbers and page.")] = Path("undertow-scoreboard"),
     data: Annotated[Path | None, typer.Option(help="Folder of the data files.")] = None,
@@ -40,7 +44,7 @@ def scoreboard(
         chosen(QUICK_METHODS if quick and methods is None else methods),
         seeds=seeds or (1 if quick else 3),
         quick=quick,
-        tuned=(not quick) if tuned is None else tuned,
+        hindsight=(not quick) if hindsight is None else hindsight,
         folder=data,
     )
     out.mkdir(parents=True, exist_ok=True)

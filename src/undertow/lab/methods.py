@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from undertow.estimator import RobustCP
 from undertow.lab.baselines import METHODS, Baseline
+from undertow.lab.baselines.baseline import Stage
 from undertow.lab.cases.case import Case, Data, Floats
 from undertow.lab.names import pick, separated
+from undertow.lab.scales import SCALES
 from undertow.lab.track import Answer, Tick, Track, stack
 
 Settings = dict[str, Any]
 Family = Literal["undertow", "baseline", "naive"]
 
-_REFIT_LIMIT = 2_000  # entries of a slice beyond which a method that refits a window takes minutes a slice
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Method:
     """One method, ready to be followed through any case.
 
@@ -33,6 +33,7 @@ class Method:
         answers: (data, settings) → an answer for every slice.
         settings: its own choice for a case.
         unsupported: why it cannot run on these data, or None.
+        hindsight: the grid of settings for its column "in hindsight"; none: it has no such column.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Method:
     answers: Callable[[Data, Settings], Iterator[Answer]]
     settings: Callable[[Case], Settings]
     unsupported: Callable[[Data, Settings], str | None] = lambda data, settings: None
+    hindsight: tuple[Stage, ...] = ()
 
     def follow(self, data: Data, settings: Settings, tick: Tick = lambda: None) -> Track:
         """The method's answers to all slices, one after the other."""
@@ -71,6 +73,20 @@ def undertow_answers(data: Data, settings: Settings) -> Iterator[Answer]:
         last = low_rank
 
 
+def scaled_answers(baseline: Baseline, data: Data, settings: Settings) -> Iterator[Answer]:
+    """A baseline on the scale that its settings name, its answers on the scale of the data."""
+    own = dict(settings)
+    scale = SCALES[own.pop("scale", "linear")]
+    answers = baseline_answers if baseline.fit is None else batch_answers
+    if scale is SCALES["linear"]:
+        yield from answers(baseline, data, own)
+        return
+    size = typical_size(data.values)
+    for answer in answers(baseline, replace(data, values=scale.forward(data.values / size)), own):
+        prediction = None if answer.prediction is None else scale.backward(answer.prediction) * size
+        yield replace(answer, low_rank=scale.backward(answer.low_rank) * size, prediction=prediction)
+
+
 def baseline_answers(baseline: Baseline, data: Data, settings: Settings, unit: float | None = None) -> Iterator[Answer]:
     """A baseline, slice by slice; `unit` divides the data, by default as the baseline needs it."""
     if unit is None:
@@ -91,11 +107,12 @@ def baseline_answers(baseline: Baseline, data: Data, settings: Settings, unit: f
 
 
 def batch_answers(baseline: Baseline, data: Data, settings: Settings, unit: float | None = None) -> Iterator[Answer]:
-    """A baseline given the whole stream together: it sees the future, and predicts nothing."""
+    """A baseline given the whole stream together: it predicts nothing, and unless it is causal sees the future."""
     assert baseline.fit is not None
     unit = typical_size(data.values) if unit is None else unit
     config = baseline.configure(**settings)
-    baseline.fit(baseline.configure(**{**settings, "iterations": 1}), data.values / unit)  # compilation
+    if "iterations" in baseline.settings:
+        baseline.fit(baseline.configure(**{**settings, "iterations": 1}), data.values / unit)  # compilation
     begin = time.perf_counter()
     fit = baseline.fit(config, data.values / unit)
     seconds = (time.perf_counter() - begin) / len(data)
@@ -126,7 +143,7 @@ def _of(baseline: Baseline) -> Method:
         return {name: value for name, value in offered.items() if name in baseline.settings and value is not None}
 
     def answers(data: Data, settings: Settings) -> Iterator[Answer]:
-        return (baseline_answers if baseline.fit is None else batch_answers)(baseline, data, settings)
+        return scaled_answers(baseline, data, settings)
 
     def unsupported(data: Data, settings: Settings) -> str | None:
         if not baseline.missing and not bool(data.shown.all()):
@@ -137,16 +154,17 @@ def _of(baseline: Baseline) -> Method:
         if "period" in baseline.settings:
             if "period" not in settings:
                 return "needs a season"
-            config = baseline.configure(**settings)
+            config = baseline.configure(**{name: value for name, value in settings.items() if name != "scale"})
             if config.cycles * config.period > data.burn_in:
                 return f"needs {config.cycles} seasons of {config.period} slices before it is scored"
-        if baseline.batch and baseline.fit is None and np.prod(data.shape) > _REFIT_LIMIT:
-            return f"refits a window at every slice: minutes a slice beyond {_REFIT_LIMIT} entries"
+        if baseline.most_entries is not None and np.prod(data.shape) > baseline.most_entries:
+            return f"takes too long or too much memory beyond {baseline.most_entries} entries a slice"
         return None
 
     family: Family = "naive" if baseline.naive else "baseline"
-    label = baseline.label + (" (batch)" if baseline.fit else "")
-    return Method(baseline.name, label, family, baseline.step.__module__, answers, settings, unsupported)
+    label = baseline.label + (" (batch)" if baseline.fit and not baseline.causal else "")
+    module = baseline.step.__module__
+    return Method(baseline.name, label, family, module, answers, settings, unsupported, baseline.hindsight)
 
 
 ALL_METHODS: Mapping[str, Method] = {

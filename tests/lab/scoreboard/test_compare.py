@@ -10,7 +10,11 @@ from undertow.lab.reporter import Silent
 from undertow.lab.scoreboard.compare import Comparison, compare
 from undertow.lab.scoreboard.ranking import columns, standings, winner
 
-METHODS = [ALL_METHODS[name] for name in ("last_value", "moving_mean", "running_median", "online_cp", "olstec")]
+# Every rank compiles anew: what is tested here is the comparison, so the last stage of a grid is enough.
+METHODS = [
+    replace(ALL_METHODS[name], hindsight=ALL_METHODS[name].hindsight[-1:])
+    for name in ("last_value", "moving_mean", "running_median", "online_cp", "olstec")
+]
 
 
 class Counting(Silent):
@@ -47,7 +51,11 @@ def test_rows_columns_the_best_and_the_page(tiny, tmp_path):
     assert [row["decided_by"] for row in missing] == [None, None]
     assert sparse["entries"]["online_cp"]["published"]["reason"] == "needs complete slices"
     assert full["entries"]["online_cp"]["published"]["seeds"] == 2
-    assert [column.title for column in columns(board)][:3] == ["last value", "moving mean", "moving mean · tuned"]
+    assert [column.title for column in columns(board)][:3] == [
+        "last value",
+        "moving mean",
+        "moving mean · in hindsight",
+    ]
     first = winner(board, sparse, "hidden_error")
     best = min(
         entry["scores"]["hidden_error"]
@@ -73,8 +81,8 @@ def test_rows_columns_the_best_and_the_page(tiny, tmp_path):
 def test_quick_takes_the_rows_meant_for_it(tiny):
     assert len(Comparison([tiny], METHODS, quick=True).rows()) == 1
     assert len(Comparison([tiny], METHODS).rows()) == 2
-    untuned = Comparison([tiny], METHODS, seeds=3, tuned=False)
-    assert untuned.evaluations() == 2 * 3 * len(METHODS)
+    published = Comparison([tiny], METHODS, seeds=3, hindsight=False)
+    assert published.evaluations() == 2 * 3 * len(METHODS)
 
 
 def test_some_rows_are_quick():

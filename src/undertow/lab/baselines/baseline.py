@@ -10,8 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.lab import scales
+
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Stage = Mapping[str, tuple[Any, ...]]
+
+RANKS = (1, 3, 5, 10, 20)
+"""Ranks tried in hindsight, beside the one on offer."""
+SCALES = tuple(scales.SCALES)
+"""Scales tried in hindsight. "scale" may be set for every baseline; `undertow.lab.methods` takes care of it."""
+RANK_AND_SCALE: tuple[Stage, ...] = ({"rank": RANKS, "scale": SCALES},)
+"""Every rank on every scale."""
+SCALE_THEN_RANK: tuple[Stage, ...] = ({"scale": SCALES}, {"rank": RANKS})
+"""The same one after the other, for slow methods."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +70,10 @@ class Baseline:
         requires: a package it needs beyond the core, or None.
         defaults: settings that this entry sets differently from the Config.
         fit: fit(config, tensor, mask) of a method that may be given the whole stream together.
+        causal: what `fit` says about a slice comes from this slice and those before it only.
+        most_entries: of a slice, beyond which it takes minutes a slice or too much memory; None for no limit.
+        hindsight: the grid for its best settings in hindsight: stages, each the settings to try with their values, all
+            combinations of them; a stage starts from the best settings of the one before.
     """
 
     name: str
@@ -74,6 +90,9 @@ class Baseline:
     requires: str | None = None
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     fit: Callable[..., Any] | None = None
+    causal: bool = False
+    most_entries: int | None = None
+    hindsight: tuple[Stage, ...] = ()
 
     @property
     def naive(self) -> bool:

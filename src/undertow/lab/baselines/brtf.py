@@ -34,7 +34,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult, Mask
+from undertow.lab.baselines.baseline import SCALE_THEN_RANK, Array, Baseline, BaselineResult, Mask
 from undertow.lab.baselines.brtf_updates import Posterior, iterate
 from undertow.lab.baselines.validation import check_settings, finite, observe
 from undertow.lab.baselines.window import WindowState, empty, push
@@ -168,4 +168,17 @@ def _start(tensor: Array, mask: Array, present: Array, rank: int, draw: np.rando
 
 
 _CITATION = "Q. Zhao et al., IEEE Trans. Neural Netw. Learn. Syst. 27(4), 2016"
-BASELINES = (Baseline("brtf", "BRTF", init, step, Config, _CITATION, batch=True, robust=True, fit=fit),)
+BASELINES = (
+    Baseline(
+        "brtf",
+        "BRTF",
+        init,
+        step,
+        Config,
+        _CITATION,
+        batch=True,
+        robust=True,
+        fit=fit,
+        hindsight=(*SCALE_THEN_RANK, {"stopping": ("repaired",)}),
+    ),
+)

@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult
+from undertow.lab.baselines.baseline import RANK_AND_SCALE, SCALE_THEN_RANK, Array, Baseline, BaselineResult
 from undertow.lab.baselines.validation import check_settings, check_shape, finite, observe
 
 _SLOPE = 0.1  # of the sigmoid that turns the agreement of two gradients into a change of μ
@@ -263,8 +263,9 @@ def _safe(number: jax.Array) -> jax.Array:
 
 
 _CITATION = "J. He, L. Balzano, A. Szlam, CVPR 2012"
+_GRID = (*RANK_AND_SCALE, {"constant_step": (0.01, 0.1)}, {"max_iterations": (120,), "min_iterations": (20,)})
 BASELINES = (
-    Baseline("grasta", "GRASTA", init, step, Config, _CITATION, needs_unit_scale=False, robust=True),
+    Baseline("grasta", "GRASTA", init, step, Config, _CITATION, needs_unit_scale=False, robust=True, hindsight=_GRID),
     Baseline(
         "grasta_trained",
         "GRASTA (trained)",
@@ -275,5 +276,6 @@ BASELINES = (
         needs_unit_scale=False,
         robust=True,
         defaults={"training_slices": 10, "constant_step": 0.01},
+        hindsight=SCALE_THEN_RANK,
     ),
 )

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult, Mask
+from undertow.lab.baselines.baseline import SCALES, Array, Baseline, BaselineResult, Mask, Stage
 from undertow.lab.baselines.validation import check_settings, check_shape, observe
 
 
@@ -104,11 +104,14 @@ def _with_mean(estimate: Array, seen: Array) -> Array:
     return np.where(seen > 0, estimate, estimate.sum() / max(int((seen > 0).sum()), 1))
 
 
+# A last value and a median are the same on every scale.
+_MEAN: tuple[Stage, ...] = ({"forgetting": (0.3, 0.5, 0.7, 0.85, 0.95, 0.98), "scale": SCALES},)
+_MEDIAN: tuple[Stage, ...] = ({"window": (3, 5, 9, 19, 41, 81)},)
 BASELINES = tuple(
-    Baseline(name, label, init, step, Config, "", needs_unit_scale=False, defaults={"kind": kind})
-    for name, label, kind in (
-        ("last_value", "last value", "last"),
-        ("moving_mean", "moving mean", "mean"),
-        ("running_median", "running median", "median"),
+    Baseline(name, label, init, step, Config, "", needs_unit_scale=False, defaults={"kind": kind}, hindsight=grid)
+    for name, label, kind, grid in (
+        ("last_value", "last value", "last", ()),
+        ("moving_mean", "moving mean", "mean", _MEAN),
+        ("running_median", "running median", "median", _MEDIAN),
     )
 )

@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from undertow.lab.baselines import cp
-from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult
+from undertow.lab.baselines.baseline import RANK_AND_SCALE, Array, Baseline, BaselineResult
 from undertow.lab.baselines.validation import check_settings, check_shape, finite, observe
 
 _START_PRECISION = 0.01  # the published start, R⁻¹ = 100 I
@@ -169,7 +169,18 @@ def _learn(
 
 
 _CITATION = "H. Kasai, ICASSP 2016; Neurocomputing 347, 2019"
+_GRID = (*RANK_AND_SCALE, {"forgetting": (0.9, 0.98), "temporal_regularisation": (0.01, 0.7)})
+_TRUNCATED_GRID = (*RANK_AND_SCALE, {"window": (10, 20, 40), "forgetting": (0.9, 0.98)})
 BASELINES = (
-    Baseline("olstec", "OLSTEC", init, step, Config, _CITATION),
-    Baseline("olstec_truncated", "OLSTEC (truncated)", init, step, Config, _CITATION, defaults={"window": 10}),
+    Baseline("olstec", "OLSTEC", init, step, Config, _CITATION, hindsight=_GRID),
+    Baseline(
+        "olstec_truncated",
+        "OLSTEC (truncated)",
+        init,
+        step,
+        Config,
+        _CITATION,
+        defaults={"window": 10},
+        hindsight=_TRUNCATED_GRID,
+    ),
 )

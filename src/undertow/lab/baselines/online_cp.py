@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from undertow.lab.baselines import cp
-from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult
+from undertow.lab.baselines.baseline import RANK_AND_SCALE, Array, Baseline, BaselineResult
 from undertow.lab.baselines.cp_als import cp_als
 from undertow.lab.baselines.validation import check_settings, check_shape, finite, observe_all
 
@@ -161,6 +161,14 @@ def _learn(values: jax.Array, memory: tuple[Any, ...]) -> tuple[tuple[Any, ...],
 
 BASELINES = (
     Baseline(
-        "online_cp", "Online-CP", init, step, Config, "S. Zhou et al., KDD 2016", missing=False, needs_unit_scale=False
+        "online_cp",
+        "Online-CP",
+        init,
+        step,
+        Config,
+        "S. Zhou et al., KDD 2016",
+        missing=False,
+        needs_unit_scale=False,
+        hindsight=(*RANK_AND_SCALE, {"initial_slices": (20,)}),
     ),
 )

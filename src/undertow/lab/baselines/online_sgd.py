@@ -25,7 +25,7 @@ import jax
 import numpy as np
 
 from undertow.lab.baselines import cp
-from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult
+from undertow.lab.baselines.baseline import RANK_AND_SCALE, Array, Baseline, BaselineResult
 from undertow.lab.baselines.validation import check_settings, check_shape, finite, observe
 
 
@@ -114,4 +114,14 @@ def _learn(
 
 
 _CITATION = "M. Mardani, G. Mateos, G. B. Giannakis, IEEE Trans. Signal Process. 63(10), 2015"
-BASELINES = (Baseline("online_sgd", "Online-SGD", init, step, Config, _CITATION),)
+BASELINES = (
+    Baseline(
+        "online_sgd",
+        "Online-SGD",
+        init,
+        step,
+        Config,
+        _CITATION,
+        hindsight=(*RANK_AND_SCALE, {"step": (0.01, 0.03, 0.1, 0.3), "regularisation": (0.001, 0.1)}),
+    ),
+)

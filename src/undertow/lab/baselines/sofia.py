@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from undertow.lab.baselines import cp, holt_winters
-from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult, Mask
+from undertow.lab.baselines.baseline import SCALE_THEN_RANK, Array, Baseline, BaselineResult, Mask
 from undertow.lab.baselines.sofia_start import robust_start
 from undertow.lab.baselines.validation import check_settings, check_shape, finite, observe
 
@@ -223,4 +223,15 @@ def _learn(values: jax.Array, mask: jax.Array, memory: tuple[Any, ...], settings
     return new_memory, cp.compose(moved, row), prediction, outliers, mask * jnp.abs(ratio)
 
 
-BASELINES = (Baseline("sofia", "SOFIA", init, step, Config, "D. Lee, K. Shin, ICDE 2021", robust=True),)
+BASELINES = (
+    Baseline(
+        "sofia",
+        "SOFIA",
+        init,
+        step,
+        Config,
+        "D. Lee, K. Shin, ICDE 2021",
+        robust=True,
+        hindsight=(*SCALE_THEN_RANK, {"threshold": (1.0, 10.0), "step": (0.01, 0.1)}),
+    ),
+)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from undertow.lab.baselines.baseline import Array, Baseline, BaselineResult, Mask
+from undertow.lab.baselines.baseline import SCALE_THEN_RANK, SCALES, Array, Baseline, BaselineResult, Mask
 from undertow.lab.baselines.validation import check_settings
 from undertow.lab.baselines.window import WindowState, empty, push
 
@@ -114,7 +114,12 @@ def _tensorly() -> ModuleType:
     return module
 
 
-_TENSORLY: dict[str, Any] = {"citation": "J. Kossaifi et al., JMLR 20(26), 2019", "batch": True, "requires": "tensorly"}
+_TENSORLY: dict[str, Any] = {
+    "citation": "J. Kossaifi et al., JMLR 20(26), 2019",
+    "batch": True,
+    "requires": "tensorly",
+    "most_entries": 2_000,
+}
 BASELINES = (
     Baseline(
         "tensorly_robust_pca",
@@ -124,6 +129,7 @@ BASELINES = (
         Config,
         robust=True,
         defaults={"kind": "robust_pca"},
+        hindsight=({"scale": SCALES}, {"sparse_weight": (0.1, 0.3)}),
         **_TENSORLY,
     ),
     Baseline(
@@ -134,6 +140,7 @@ BASELINES = (
         Config,
         needs_unit_scale=False,
         defaults={"kind": "masked_cp"},
+        hindsight=(*SCALE_THEN_RANK, {"window": (10,)}),
         **_TENSORLY,
     ),
 )

@@ -1,1 +1,1 @@
-"""The scoreboard: every method on every case, with published settings and tuned."""
+"""The scoreboard: every method on every case, with published settings and the best ones in hindsight."""

@@ -1,4 +1,4 @@
-"""The scoreboard: methods × cases × seeds, every baseline with its published settings and tuned."""
+"""The scoreboard: methods × cases × seeds, every baseline as published and at its best in hindsight."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 import undertow
 from undertow.lab.cases.case import Case, Condition, Dataset
 from undertow.lab.evaluate import CaseResult, evaluate
-from undertow.lab.methods import Method, Settings
+from undertow.lab.hindsight import evaluations, hindsight
+from undertow.lab.methods import Method
 from undertow.lab.recordings.files import Folder
 from undertow.lab.reporter import Reporter
-from undertow.lab.scoreboard.tuning import VALIDATION_SEED, candidates
 from undertow.lab.scores import SCORES
 from undertow.lab.store import ResultStore, write_json
 
@@ -33,7 +33,7 @@ class Comparison:
         methods: which.
         seeds: how many each, from 0.
         quick: short streams, few conditions.
-        tuned: the second column of every baseline as well.
+        hindsight: the second column of every baseline as well.
         folder: of the data files.
     """
 
@@ -41,7 +41,7 @@ class Comparison:
     methods: Sequence[Method]
     seeds: int = 3
     quick: bool = False
-    tuned: bool = True
+    hindsight: bool = True
     folder: Folder = None
 
     def rows(self) -> list[tuple[Dataset, Condition]]:
@@ -58,8 +58,9 @@ class Comparison:
         for dataset, condition in self.rows():
             case = self.case(dataset, condition, 0)
             for method in self.methods:
-                tried = len(candidates(case, method)) if self.tuned else 0
-                total += self.seeds + (tried + self.seeds if tried else 0)
+                total += self.seeds
+                if self.hindsight:
+                    total += evaluations(method, method.settings(case), self.seeds)
         return total
 
     def case(self, dataset: Dataset, condition: Condition, seed: int) -> Case:
@@ -101,20 +102,13 @@ def _row(
     comparison: Comparison, dataset: Dataset, condition: Condition, store: ResultStore, reporter: Reporter
 ) -> dict[str, Any]:
     cases = [comparison.case(dataset, condition, seed) for seed in range(comparison.seeds)]
-    validation = comparison.case(dataset, condition, VALIDATION_SEED)
     entries: dict[str, Any] = {}
     for method in comparison.methods:
         own = [method.settings(case) for case in cases]
         found = [evaluate(case, method, settings, store, reporter) for case, settings in zip(cases, own, strict=True)]
         entries[method.name] = {"default" if method.family == "undertow" else "published": _summary(found)}
-        if comparison.tuned and (tried := candidates(validation, method)):
-            best = _best(validation, method, tried, store, reporter)
-            changes = {name: value for name, value in best.items() if name != "seed"}
-            found = [
-                evaluate(case, method, {**settings, **changes}, store, reporter)
-                for case, settings in zip(cases, own, strict=True)
-            ]
-            entries[method.name]["tuned"] = _summary(found)
+        if comparison.hindsight and (best := hindsight(cases, method, own, store, reporter)):
+            entries[method.name]["hindsight"] = _summary(best.results)
     finished = [entry for columns in entries.values() for entry in columns.values() if entry["status"] == "ok"]
     return {
         "dataset": dataset.name,
@@ -126,17 +120,6 @@ def _row(
         "decided_by": finished[0]["decided_by"] if finished else None,
         "entries": entries,
     }
-
-
-def _best(validation: Case, method: Method, tried: list[Settings], store: ResultStore, reporter: Reporter) -> Settings:
-    """The candidate with the least error on the validation seed; the published one where none runs."""
-    errors = []
-    for settings in tried:
-        found = evaluate(validation, method, settings, store, reporter)
-        error = found["scores"].get(found["decided_by"]) if found["status"] == "ok" else None
-        # BRTF predicts nothing, so a row decided by prediction cannot tune it.
-        errors.append(np.inf if error is None else error)
-    return tried[int(np.argmin(errors))]
 
 
 def _summary(results: list[CaseResult]) -> dict[str, Any]:

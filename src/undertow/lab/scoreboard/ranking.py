@@ -24,15 +24,15 @@ class Column:
     @property
     def title(self) -> str:
         """The label, with the settings where there are two columns."""
-        return f"{self.label} · tuned" if self.kind == "tuned" else self.label
+        return f"{self.label} · in hindsight" if self.kind == "hindsight" else self.label
 
 
 def columns(board: Board) -> list[Column]:
-    """All columns in the order of the methods, tuned ones right of the published ones."""
+    """All columns in the order of the methods, those in hindsight right of the published ones."""
     found = []
     for method in board["methods"]:
         kinds = {kind for row in board["rows"] for kind in row["entries"].get(method["name"], {})}
-        for kind in ("default", "published", "tuned"):
+        for kind in ("default", "published", "hindsight"):
             if kind in kinds:
                 found.append(Column(method["name"], kind, method["label"], method["family"]))
     return found
