@@ -24,7 +24,7 @@ def test_hidden_clean_entries_of_small_slices_lie_within_the_error_bars():
     covered = []
     for seed in (0, 1, 2):
         data = drifting((6, 5), 2, slices=80, observed=0.7, drift=0.1, seed=seed)
-        covered.append(coverage(data, ut.RobustCP("fixed", max_rank=3, window=4)))
+        covered.append(coverage(data, ut.RobustCP(max_rank=3, window=4)))
     assert 0.92 <= np.mean(covered) <= 0.98
 
 
@@ -38,9 +38,7 @@ def test_hidden_clean_entries_of_small_slices_lie_within_the_error_bars():
     ],
 )
 def test_hidden_clean_entries_lie_within_the_error_bars(make, settings):
-    covered = [
-        coverage(make(seed), ut.RobustCP(**{"preset": "fixed", **settings}, max_rank=6, window=10)) for seed in (11, 12)
-    ]
+    covered = [coverage(make(seed), ut.RobustCP(**{**settings}, max_rank=6, window=10)) for seed in (11, 12)]
     assert 0.93 <= np.mean(covered) <= 0.97
 
 
@@ -78,7 +76,7 @@ def test_mean_field_against_a_sampler():
     draws, noise = gibbs(values / unit, mask, rng)
     mean, deviation = draws.mean(0) * unit, draws.std(0) * unit
     model = ut.RobustCP(
-        "fixed", max_rank=1, window=slices, forgetting=1.0, noise="shared", outlier_rate=1e-9, tolerance=1e-6,
+        max_rank=1, window=slices, forgetting=1.0, noise="shared", outlier_rate=1e-9, tolerance=1e-6,
         max_iterations=500, dtype="float64",
     )  # fmt: skip
     model.partial_fit(np.where(mask, values, np.nan))

@@ -37,7 +37,7 @@ def test_code_of_pages_runs(page, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_code_of_the_readme_runs_on_a_small_stream(tmp_path, monkeypatch):
     text = (ROOT / "README.md").read_text()
-    for large, small in (("(40, 40), 5", "(6, 5), 2"), ("ut.RobustCP()", 'ut.RobustCP("fixed", max_rank=3, window=4)')):
+    for large, small in (("(40, 40), 5", "(6, 5), 2"), ("ut.RobustCP()", "ut.RobustCP(max_rank=3, window=4)")):
         assert text.count(large) == 1
         text = text.replace(large, small)
     (tmp_path / "README.md").write_text(text)

@@ -1,4 +1,4 @@
-"""RobustCP around a single model; what several do together is tested in engine/test_selection.py."""
+"""RobustCP: the estimator around one model."""
 
 import copy
 import gc
@@ -14,12 +14,11 @@ from undertow.lab.synthetic.streams import drifting
 pytestmark = pytest.mark.slow
 DATA = drifting((6, 5), 2, slices=14, observed=0.8, seed=4)
 SMALL = {"max_rank": 3, "window": 4}
-SINGLE = {"preset": "fixed", **SMALL}
 
 
 @pytest.fixture(scope="module")
 def learned():
-    return ut.RobustCP(**SINGLE).partial_fit(DATA.values)
+    return ut.RobustCP(**SMALL).partial_fit(DATA.values)
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def model(learned):
 
 
 def test_update_and_partial_fit_are_the_same(model):
-    other = ut.RobustCP(**SINGLE)
+    other = ut.RobustCP(**SMALL)
     for x in DATA.values:
         result = other.update(x)
     np.testing.assert_array_equal(model.smoothed().low_rank, other.smoothed().low_rank)
@@ -73,8 +72,8 @@ def test_factors_multiply_to_the_reconstruction(model):
     "make", [lambda x: np.ma.masked_invalid(x), lambda x: x.tolist(), lambda x: x.astype(np.float64)]
 )
 def test_the_same_answer_for_every_kind_of_array(make):
-    expected = ut.RobustCP(**SINGLE).update(DATA.values[0])
-    got = ut.RobustCP(**SINGLE).update(make(DATA.values[0]))
+    expected = ut.RobustCP(**SMALL).update(DATA.values[0])
+    got = ut.RobustCP(**SMALL).update(make(DATA.values[0]))
     np.testing.assert_array_equal(got.low_rank, expected.low_rank)
 
 
@@ -82,7 +81,7 @@ def test_the_same_answer_for_every_kind_of_array(make):
 @pytest.mark.parametrize("settings", [{}, {"robust": False}, {"scale": "log"}])
 def test_results_come_in_the_precision_of_the_data(kind, reported, settings):
     data = np.random.default_rng(0).integers(1, 200, (4, 6, 5))
-    model, double = (ut.RobustCP(**SINGLE, **settings) for _ in range(2))
+    model, double = (ut.RobustCP(**SMALL, **settings) for _ in range(2))
     for x in data:
         result, expected = model.update(x.astype(kind)), double.update(x.astype("f8"))
         for name in ("low_rank", "std", "low_rank_std", "outliers", "outlier_probability"):
@@ -90,14 +89,14 @@ def test_results_come_in_the_precision_of_the_data(kind, reported, settings):
             assert array.dtype == reported
             array[0, 0] = 0  # whoever asked may write into it
             np.testing.assert_allclose(array.ravel()[1:], getattr(expected, name).ravel()[1:], rtol=1e-5, atol=1e-5)
-    assert ut.RobustCP(**SINGLE, dtype="float64").update(data[0].astype("f4")).std.dtype == "f8"
+    assert ut.RobustCP(**SMALL, dtype="float64").update(data[0].astype("f4")).std.dtype == "f8"
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("scale", ["linear", "log"])
 @pytest.mark.parametrize("unit", [1e-42, 1e-35, 1.0, 1e22, 1e30, 1e37])
 def test_single_precision_holds_results_of_any_unit(unit, scale):
-    model = ut.RobustCP(**SINGLE, scale=scale)
+    model = ut.RobustCP(**SMALL, scale=scale)
     for x in np.random.default_rng(0).uniform(1, 2, (4, 6, 5)):
         result = model.update((x * unit).astype("f4"))
     for array in (result.low_rank, result.std, result.low_rank_std, result.outliers):
@@ -108,7 +107,7 @@ def test_single_precision_holds_results_of_any_unit(unit, scale):
 
 def test_error_bars_on_the_logarithmic_scale_do_not_cancel_in_single_precision():
     rng, rows = np.random.default_rng(0), np.logspace(0, 4, 6)
-    model, double = (ut.RobustCP(**SINGLE, scale="log") for _ in range(2))
+    model, double = (ut.RobustCP(**SMALL, scale="log") for _ in range(2))
     for _ in range(6):
         x = (np.outer(rows, rng.uniform(1, 2) * np.ones(5)) * (1 + 1e-5 * rng.normal(size=(6, 5)))).astype("f4")
         single, exact = model.update(x), double.update(x.astype("f8"))
@@ -118,12 +117,12 @@ def test_error_bars_on_the_logarithmic_scale_do_not_cancel_in_single_precision()
 def test_labelled_arrays():
     xarray = pytest.importorskip("xarray")
     labelled = xarray.DataArray(DATA.values[0], dims=("from", "to"))
-    expected = ut.RobustCP(**SINGLE).update(DATA.values[0])
-    np.testing.assert_array_equal(ut.RobustCP(**SINGLE).update(labelled).low_rank, expected.low_rank)
+    expected = ut.RobustCP(**SMALL).update(DATA.values[0])
+    np.testing.assert_array_equal(ut.RobustCP(**SMALL).update(labelled).low_rank, expected.low_rank)
 
 
 def test_parameters_can_be_read_and_set():
-    model = ut.RobustCP("fixed", max_rank=3)
+    model = ut.RobustCP(max_rank=3)
     assert model.get_params()["max_rank"] == 3
     assert model.get_params()["window"] is None
     assert model.set_params(window=4) is model
@@ -141,7 +140,7 @@ def test_parameters_can_be_read_and_set():
 def test_repr_reads_like_a_call(model):
     assert repr(ut.RobustCP("paper", max_rank=7)) == "RobustCP(preset='paper', max_rank=7)"
     assert repr(ut.RobustCP()) == "RobustCP()"
-    assert repr(model).startswith("RobustCP(preset='fixed', max_rank=3, window=4)  # 14 slices of 6×5, ")
+    assert repr(model).startswith("RobustCP(max_rank=3, window=4)  # 14 slices of 6×5, ")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +165,7 @@ def test_repr_reads_like_a_call(model):
         ({"preset": "paper", "level": True}, ValueError, "level must be False with outliers='gaussian_gamma'"),
         ({"preset": "paper", "scale": "log"}, ValueError, "scale must be 'linear' with outliers='gaussian_gamma'"),
         ({"outliers": "gaussian_gamma"}, ValueError, "start must be 'svd' with outliers='gaussian_gamma'"),
-        ({"preset": "best"}, ValueError, "preset must be one of 'default', 'fixed', 'fast', 'paper', got 'best'"),
+        ({"preset": "best"}, ValueError, "preset must be one of 'default', 'fast', 'paper', got 'best'"),
         ({"seed": -1}, ValueError, "seed"),
     ],
 )
@@ -205,7 +204,7 @@ def test_a_bad_slice_among_many_leaves_the_model(model):
 
 
 def test_numpy_numbers_are_numbers(tmp_path):
-    model = ut.RobustCP("fixed", max_rank=np.int64(3), window=np.int32(4), forgetting=np.float32(0.5))
+    model = ut.RobustCP(max_rank=np.int64(3), window=np.int32(4), forgetting=np.float32(0.5))
     model.update(DATA.values[0])
     model.save(tmp_path / "model")
     assert ut.load(tmp_path / "model").config == model.config
@@ -227,7 +226,7 @@ def test_bad_input_leaves_the_model(model):
 
 @pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.full)])
 def test_memory_does_not_grow_with_the_number_of_slices(rounds):
-    model = ut.RobustCP(**SINGLE, max_iterations=2)
+    model = ut.RobustCP(**SMALL, max_iterations=2)
     values = np.random.default_rng(0).normal(size=(50, 6, 5))
     for x in values:
         model.update(x)

@@ -69,7 +69,7 @@ def test_same_as_single_streams_with_gaps_and_latecomers(settings, slices, monke
     x[:2, 2] = 0.0  # zeros first: the unit comes later
     x[4, 1, 0, 0] *= 1e12  # too large to compute with
     fleet = ut.Fleet(5, SHAPE, **SETTINGS, **settings)
-    single = [ut.RobustCP("fixed", **SETTINGS, **settings) for _ in range(6)]
+    single = [ut.RobustCP(**SETTINGS, **settings) for _ in range(6)]
     ranks, draw = set(), np.random.default_rng(1)
     for t in range(slices):
         if t == 3:
@@ -128,7 +128,7 @@ def test_members_come_and_go_and_numbers_are_never_given_twice():
     assert fleet.members.tolist() == [0, 2, 3, 5, 6, 7]
     result = fleet.update({7: x[1, 1], 3: x[1, 3]})
     assert result.members[result.present].tolist() == [3, 7]
-    fresh = ut.RobustCP("fixed", **SETTINGS)
+    fresh = ut.RobustCP(**SETTINGS)
     same(result[5], fresh.update(x[1, 1]))
     with pytest.raises(KeyError, match="member 4 is not in the fleet"):
         fleet.update({4: x[1, 0]})
@@ -151,7 +151,7 @@ def test_a_fleet_that_grows_keeps_what_it_has_learned(monkeypatch):
     on_platform(monkeypatch, smallest_batch=1, chunk_members=8)
     fleet.join(4)
     assert [len(chunk.window.newest) for chunk in fleet._chunks] == [8, 8]
-    single += [ut.RobustCP("fixed", **SETTINGS) for _ in range(4)]
+    single += [ut.RobustCP(**SETTINGS) for _ in range(4)]
     result = fleet.update(x[2])
     for member in range(10):
         same(result[member], single[member].update(x[2, member]))
@@ -198,7 +198,7 @@ def test_a_member_can_go_on_alone():
         fleet.update(x[t])
     alone = fleet.extract(3)
     same(fleet.update(x[5])[3], alone.update(x[5, 3]))
-    assert alone.get_params()["preset"] == "fixed"
+    assert alone.get_params()["preset"] == "default"
     fresh = fleet.join()[0]
     with pytest.raises(ValueError, match="has seen no slice"):
         fleet.extract(fresh)
@@ -227,9 +227,8 @@ def test_bad_input_changes_nothing_for_anyone():
 
 
 def test_what_a_fleet_does_not_know_is_refused():
-    for preset in ("paper", "default"):
-        with pytest.raises(ValueError, match="preset must be 'fixed'"):
-            ut.Fleet(2, SHAPE, preset)
+    with pytest.raises(ValueError, match="a fleet has start='warm'"):
+        ut.Fleet(2, SHAPE, "paper")
     with pytest.raises(TypeError, match="not a setting"):
         ut.Fleet(2, SHAPE, windows=3)
 

@@ -13,7 +13,7 @@ from undertow.engine.output import Output
 from undertow.inputs.scaling import Scaling
 from undertow.model.report import Report
 
-CONFIG = ut.make_config("fixed", max_rank=3, window=4)
+CONFIG = ut.make_config(max_rank=3, window=4)
 ARRAYS = ("mean", "low_rank", "std", "low_rank_std", "outliers", "outlier_probability")
 
 

@@ -29,7 +29,7 @@ def test_a_first_spike_is_flagged_and_does_not_become_the_low_rank(count, size, 
     slices, truth = clean(seed)
     spikes = np.zeros(truth[0].shape, bool)
     spikes.flat[np.random.default_rng(seed).permutation(np.flatnonzero(~np.isnan(slices[FIRST])))[:count]] = True
-    model = ut.RobustCP("fixed", max_rank=6, window=10, level=level).partial_fit(slices[:FIRST])
+    model = ut.RobustCP(max_rank=6, window=10, level=level).partial_fit(slices[:FIRST])
     before = metrics.relative_error(model.smoothed().low_rank, truth[FIRST - 1])
     result = model.update(slices[FIRST] + size * spikes)
     np.testing.assert_array_equal(result.outlier_probability > 0.5, spikes)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from undertow.diagnostics import Status
     from undertow.engine.functional import step
     from undertow.engine.state import State, init
-    from undertow.estimator import FactorMatrices, RobustCP, load
+    from undertow.estimator import FactorMatrices, RobustCP, from_bytes, load
     from undertow.fleet import Fleet
     from undertow.inputs.dense import Slice, as_slice
     from undertow.inputs.sparse import Entries
@@ -35,6 +35,7 @@ _HOMES = {
     "Status": "diagnostics",
     "StreamError": "sources.base",
     "as_slice": "inputs.dense",
+    "from_bytes": "estimator",
     "init": "engine.state",
     "load": "estimator",
     "make_config": "config",
@@ -58,6 +59,7 @@ __all__ = [
     "StreamError",
     "__version__",
     "as_slice",
+    "from_bytes",
     "init",
     "load",
     "make_config",

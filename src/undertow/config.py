@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -19,13 +20,19 @@ Memory = Literal["window", "recursive"]
 Scale = Literal["linear", "log"]
 Dtype = Literal["float32", "float64"]
 
+SMALLEST_MAX_RANK, LARGEST_MAX_RANK = 16, 64
+LARGEST_SPARSE_MAX_RANK = 16
+"""Where only observed entries are kept: rows are many there, and cost R² each."""
+
 
 @dataclass(frozen=True)
 class Config:
     """Settings of one model, checked when it is made.
 
     Attributes:
-        max_rank: R, the largest number of active components; the rank itself is found from the data.
+        max_rank: R, the largest number of active components; the rank itself is found from the data. None, the default,
+            is a quarter of the root of the number of entries of a slice, at least 16 and at most 64: a picture needs
+            more components than a small table.
         window: W, the number of slices that are kept and inferred again at each step.
         forgetting: μ in (0, 1]: a slice that is t steps old has the weight μ^t.
         memory: "window" forgets what has left the window; "recursive" keeps it in exponentially discounted statistics
@@ -49,7 +56,8 @@ class Config:
             1e-6.
         start: "warm" continues from the last step, and components are added and pruned by the ELBO; "svd" begins
             every step with all components from an SVD of the window and lets them shrink, as the paper does.
-        max_iterations: Largest number of sweeps over all unknowns per slice.
+        max_iterations: Largest number of sweeps over all unknowns per slice. The paper's preset has 6: there its
+            authors' code stops; with 100 it goes on until it has converged, and is less accurate.
         tolerance: Converged once the newest slice moves by less than this many noise standard deviations (root mean
             square).
         dtype: Precision of the arithmetic, "float32" or "float64".
@@ -60,7 +68,7 @@ class Config:
         20
     """
 
-    max_rank: int = 15
+    max_rank: int | None = None
     window: int = 20
     forgetting: float = 0.95
     memory: Memory = "window"
@@ -88,17 +96,47 @@ class Config:
 
         Returns:
             Static choices and plain numbers; without `scale`, since programs see the data already scaled.
+
+        Raises:
+            ValueError: Neither says how many components there can be.
         """
         from undertow.model.settings import Settings  # here, so that settings can be checked without loading JAX
 
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         del named["scale"]
         named["noise_by_entry"] = named.pop("noise") == "entry"
-        return Settings(**{**named, "max_rank": capacity or self.max_rank})
+        named["max_rank"] = capacity or self.max_rank
+        if named["max_rank"] is None:
+            raise ValueError("max_rank must be known here, got None: use sized(shape) first.")
+        return Settings(**named)
+
+    def rank_limit(self, shape: tuple[int, ...], *, sparse: bool = False) -> int:
+        """`max_rank` as given, else by the size of a slice.
+
+        Args:
+            shape: (I_1, …, I_N), the shape of a slice.
+            sparse: Whether only observed entries are kept.
+
+        Returns:
+            R.
+
+        Example:
+            >>> Config().rank_limit((6, 5)), Config().rank_limit((144, 176)), Config(max_rank=3).rank_limit((6, 5))
+            (16, 40, 3)
+        """
+        if self.max_rank is not None:
+            return self.max_rank
+        largest = LARGEST_SPARSE_MAX_RANK if sparse else LARGEST_MAX_RANK
+        return min(max(SMALLEST_MAX_RANK, round(math.sqrt(math.prod(shape)) / 4)), largest)
+
+    def sized(self, shape: tuple[int, ...], *, sparse: bool = False) -> Config:
+        """The same settings with `max_rank` for slices of this shape, as `rank_limit` has it."""
+        return replace(self, max_rank=self.rank_limit(shape, sparse=sparse))
 
     def __post_init__(self) -> None:
         for name, low in (("max_rank", 1), ("window", 1), ("max_iterations", 2), ("seed", 0)):
-            object.__setattr__(self, name, _integer(name, getattr(self, name), low))
+            if getattr(self, name) is not None or name != "max_rank":
+                object.__setattr__(self, name, _integer(name, getattr(self, name), low))
         for name in ("level", "robust"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
@@ -115,7 +153,7 @@ class Config:
             number = _between(name, getattr(self, name), low_end, high_end, high_included=name == "forgetting")
             object.__setattr__(self, name, number)
         for name, hint in get_type_hints(Config).items():
-            choices = get_args(hint)
+            choices = get_args(hint) if get_origin(hint) is Literal else ()
             if choices and getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {getattr(self, name)!r}.")
         if self.outliers == "gaussian_gamma" and self.start == "warm":
@@ -135,18 +173,17 @@ class Config:
                 )
 
 
-# "default" and "fixed" have the same settings, but with the former `RobustCP` selects what is not given.
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    "fixed": {},
-    "fast": {"memory": "recursive", "window": 10},
+    "fast": {"memory": "recursive", "window": 10, "max_rank": 15},
     "paper": {
+        "max_rank": 15,
         "outliers": "gaussian_gamma",
         "noise": "shared",
         "tau": "slice",
         "precision_prior": 1e-6,
         "start": "svd",
-        "max_iterations": 100,
+        "max_iterations": 6,
         "tolerance": 1e-3,
     },
 }

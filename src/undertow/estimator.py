@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.config import Config, make_config
-from undertow.engine import functional, selection
+from undertow.engine import functional, learner
 from undertow.engine.capacity import prefers_entries
 from undertow.engine.exclusive import Exclusive, check_process, exclusive
+from undertow.engine.learner import Learner
 from undertow.engine.memory import check_memory
 from undertow.engine.pipeline import Pipeline
-from undertow.engine.selection import Selection
-from undertow.engine.state import State
-from undertow.engine.variants import candidate_configs, sparse_configs
+from undertow.engine.state import SPARSE_SETTINGS, State
 from undertow.inputs.dense import as_slice, peek_shape
 from undertow.inputs.sparse import AnySlice, as_any_slice, as_entries, is_sparse
 from undertow.results import Result
-from undertow.serialization import models
+from undertow.serialization import container, models
 
 Floats = NDArray[np.floating[Any]]
 
@@ -43,18 +42,18 @@ class FactorMatrices:
 
 
 class RobustCP(Exclusive):
-    """Robust low-rank factorization and completion of a stream of tensors, slice by slice.
+    """Robust low-rank factorization and completion of a stream of tensors, slice by slice: one Bayesian CP model.
 
-    Every setting is optional; `undertow.Config` says what each means. What is not given of `level`, `robust`, `noise`,
-    `scale`, `forgetting` and `max_rank` is selected for the stream while it runs, and each result's `settings` say how.
+    Every setting is optional; `undertow.Config` says what each means. What is not given is as the preset has it, and
+    stays so: nothing is selected while the stream runs.
 
     Threads may share a model: one at a time learns or reads, the others wait. A process that was forked after the first
     slice gets an error; use "spawn".
 
     Args:
-        preset: "default" selects settings. "fixed" selects nothing, and costs less than half. "fast" selects nothing
-            either, and keeps half the window and exponentially discounted statistics of what has left it. "paper" is
-            the model of Hawkins & Zhang as they published it.
+        preset: "default"; "fast", which keeps half the window and exponentially discounted statistics of what has left
+            it; or "paper", the model of Hawkins & Zhang, with six iterations for every slice, where their code stops
+            (``max_iterations=100`` lets it converge).
 
     Raises:
         TypeError: A setting has the wrong type.
@@ -62,7 +61,7 @@ class RobustCP(Exclusive):
 
     Examples:
         >>> import numpy as np, undertow as ut
-        >>> model = ut.RobustCP("fixed", max_rank=3, window=4)
+        >>> model = ut.RobustCP(max_rank=3, window=4)
         >>> x = np.outer([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0, 1.0, 2.0, 4.0, 3.0])
         >>> x[0, 0] = np.nan
         >>> result = model.update(x)
@@ -101,35 +100,35 @@ class RobustCP(Exclusive):
         self._layout: tuple[tuple[int, ...], bool] | None = None
 
     @property
-    def _selection(self) -> Selection | None:
-        """All candidates after the last slice; None before the first."""
-        return None if self._pipeline is None else self._pipeline.selection()
+    def _learner(self) -> Learner | None:
+        """The model after the last slice; None before the first."""
+        return None if self._pipeline is None else self._pipeline.learner()
 
-    @_selection.setter
-    def _selection(self, now: Selection | None) -> None:
+    @_learner.setter
+    def _learner(self, now: Learner | None) -> None:
         self._pipeline = self._layout = None
         if now is not None:
-            self._pipeline, self._layout = Pipeline(now), (now.shape, now.sparse)
+            self._pipeline, self._layout = Pipeline(now), now.layout
 
     @exclusive
     def __copy__(self) -> RobustCP:
         """A model that goes on from here independently."""
         other = RobustCP.__new__(RobustCP)
         other._params = dict(self._params)
-        other._selection = None if self._selection is None else self._selection.copy()
+        other._learner = None if self._learner is None else self._learner.copy()
         return other
 
     @property
     @exclusive
     def config(self) -> Config:
-        """All settings in force now, those selected for the stream included."""
-        return make_config(**self._params) if self._selection is None else self._selection.selected.state.config
+        """All settings. `max_rank`, where it is not given, is known from the first slice on."""
+        return make_config(**self._params) if self._learner is None else self._learner.state.config
 
     @property
     @exclusive
     def state(self) -> State | None:
-        """A copy of the state of the selected candidate, for `undertow.step`; None before the first slice."""
-        return None if self._selection is None else self._selection.selected.state.copy()
+        """A copy of the state, for `undertow.step`; None before the first slice."""
+        return None if self._learner is None else self._learner.state.copy()
 
     @exclusive
     def update(self, x: Any, mask: Any = None) -> Result:
@@ -152,23 +151,24 @@ class RobustCP(Exclusive):
             start, validated = self._start(x, mask)
             pipeline = Pipeline(start)
             result = pipeline.update(validated)
-            self._selection = pipeline.selection()
+            self._learner = pipeline.learner()
             return result
         return self._pipeline.update(as_any_slice(*self._layout, x, mask))
 
-    def _start(self, x: Any, mask: Any) -> tuple[Selection, AnySlice]:
-        """Candidates for a stream that starts with this slice, and the slice. It decides which entries are kept."""
-        preset, given = self._params["preset"], {name: self._params[name] for name in _SETTINGS}
+    def _start(self, x: Any, mask: Any) -> tuple[Learner, AnySlice]:
+        """A model for a stream that starts with this slice, and the slice. It decides which entries are kept."""
+        config = self.config
         listed = as_entries(x, mask) if is_sparse(x) else None
-        if listed is not None and prefers_entries(self.config.window, listed):
-            configs = sparse_configs(preset, given, listed.shape)
-            return selection.start(configs, listed.shape, listed.values.size), listed
+        if listed is not None and prefers_entries(config.window, listed):
+            given = {name: value for name, value in self._params.items() if value is not None}
+            if self._params["preset"] == "default":
+                config = make_config(**{**SPARSE_SETTINGS, **given})
+            return learner.start(config, listed.shape, listed.values.size), listed
         shape = peek_shape(x)
         if shape and min(shape) > 0:  # before a copy of x is made
-            check_memory(candidate_configs(preset, given, shape), shape)
+            check_memory(config, shape)
         validated = as_slice(x, mask) if listed is None else listed.to_slice()
-        configs = candidate_configs(preset, given, validated.shape)
-        return selection.start(configs, validated.shape), validated
+        return learner.start(config, validated.shape), validated
 
     def partial_fit(self, X: Any, y: None = None) -> Self:
         """Learn from several slices; what was learned before is kept. If one is refused, the model is as before.
@@ -188,15 +188,15 @@ class RobustCP(Exclusive):
 
     @exclusive
     def _update_all(self, X: Any, *, anew: bool) -> Self:
-        before = self._selection
+        before = self._learner
         try:
             slices = _slices_of(X)
-            self._selection = None if anew or before is None else before.copy()  # updates donate it
+            self._learner = None if anew or before is None else before.copy()  # updates donate it
             for x in slices:
                 self.update(x)
-            _ = self._selection  # wait for the last
+            _ = self._learner  # wait for the last
         except BaseException:
-            self._selection = before
+            self._learner = before
             raise
         return self
 
@@ -267,12 +267,24 @@ class RobustCP(Exclusive):
             CheckpointError: It cannot be written.
             ValueError: No slice has been seen yet.
         """
-        self._learned("save")
-        assert self._selection is not None
-        models.save(path, self._params, self._selection)
+        container.write(path, *self._packed("save"))
+
+    @exclusive
+    def to_bytes(self) -> bytes:
+        """The model as bytes, the same that `save` writes; `undertow.from_bytes` goes on from them.
+
+        Raises:
+            ValueError: No slice has been seen yet.
+        """
+        return container.to_bytes(*self._packed("to_bytes"))
+
+    def _packed(self, what: str) -> models.Checkpoint:
+        self._learned(what)
+        assert self._learner is not None
+        return models.packed(self._params, self._learner)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings as given; None where the preset or the selection decides."""
+        """The settings as given; None where the preset decides."""
         return dict(self._params)
 
     @exclusive
@@ -285,7 +297,7 @@ class RobustCP(Exclusive):
         Returns:
             The model itself.
         """
-        if self._selection is not None:
+        if self._learner is not None:
             raise ValueError("settings cannot change once slices have been seen: make a new RobustCP with them.")
         changed = {**self._params, **params}
         self._params = _plain(changed, make_config(**changed))
@@ -297,17 +309,17 @@ class RobustCP(Exclusive):
         if given["preset"] == "default":
             del given["preset"]
         call = f"RobustCP({', '.join(f'{name}={value!r}' for name, value in given.items())})"
-        now = self._selection
+        now = self._learner
         if now is None:
             return call
-        shape, rank = "×".join(map(str, now.shape)), int(now.selected.state.active.sum())
+        shape, rank = "×".join(map(str, now.state.shape)), int(now.state.active.sum())
         return f"{call}  # {now.history.counts.seen} slices of {shape}, {rank} components"
 
     def _learned(self, what: str) -> State:
-        now = self._selection
+        now = self._learner
         if now is None:
             raise ValueError(f"{what} needs at least one slice: call update(x) first.")
-        return now.selected.state
+        return now.state
 
 
 _SETTINGS = tuple(field.name for field in fields(Config))
@@ -331,10 +343,38 @@ def load(path: str | os.PathLike[str]) -> RobustCP:
         CheckpointError: The file is damaged, or does not hold a model of this version.
     """
     check_process()
-    params, loaded = models.load(path)
+    return _unpacked(container.read(path), os.fspath(path))
+
+
+def from_bytes(data: bytes) -> RobustCP:
+    """The model that `RobustCP.to_bytes` gave; it goes on exactly where it stopped.
+
+    Args:
+        data: The bytes, or what is in a file that `RobustCP.save` wrote.
+
+    Returns:
+        The model.
+
+    Raises:
+        CheckpointError: They are damaged, or do not hold a model of this version.
+
+    Examples:
+        >>> import numpy as np, undertow as ut
+        >>> model = ut.RobustCP(max_rank=3, window=4)
+        >>> result = model.update(np.ones((6, 5)))
+        >>> ut.from_bytes(model.to_bytes())
+        RobustCP(max_rank=3, window=4)  # 1 slices of 6×5, 1 components
+    """
+    check_process()
+    content, name = container.given_bytes(data)
+    return _unpacked(container.from_bytes(content, name), name)
+
+
+def _unpacked(checkpoint: models.Checkpoint, name: str) -> RobustCP:
+    params, loaded = models.unpacked(checkpoint, name)
     model = RobustCP.__new__(RobustCP)
     model._params = {name: params.get(name) for name in ("preset", *_SETTINGS)}
-    model._selection = loaded
+    model._learner = loaded
     return model
 
 

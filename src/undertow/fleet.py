@@ -23,9 +23,9 @@ from undertow.config import Config, make_config
 from undertow.engine import batching
 from undertow.engine.exclusive import Exclusive, check_process, exclusive
 from undertow.engine.history import COUNTS, ODD_SLICES, Counts, History, judge_members
+from undertow.engine.learner import Learner
 from undertow.engine.memory import check_fleet_memory
 from undertow.engine.output import CrossPrediction, Output, gathered
-from undertow.engine.selection import Candidate, Selection
 from undertow.engine.state import State, precision
 from undertow.estimator import RobustCP
 from undertow.inputs.dense import Slice
@@ -37,10 +37,7 @@ from undertow.model import platform
 from undertow.model.report import Report
 from undertow.model.types import Core
 from undertow.results import Result
-from undertow.serialization import models
-
-REFUSED = ("default", "paper")
-"""Presets that a fleet does not have: one selects settings for each stream, the other is a model of its own."""
+from undertow.serialization import container, models
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +58,14 @@ class _Slices:
 
 
 class Fleet(Exclusive):
-    """Thousands of independent streams of one shape: the results of as many ``RobustCP(preset="fixed")``, to rounding.
+    """Thousands of independent streams of one shape: the results of as many `RobustCP`, to rounding.
 
     Threads may share a fleet: one at a time learns, the others wait. After a fork it is refused; use "spawn".
 
     Args:
         n: Number of members to begin with; their numbers are 0, 1, …, n − 1.
         shape: Shape of every slice.
-        preset: "fixed" or "fast"; nothing is selected automatically.
+        preset: "default" or "fast".
         **settings: Fields of `undertow.Config`, the same for all members.
 
     Raises:
@@ -84,16 +81,17 @@ class Fleet(Exclusive):
         ((3, 6, 5), (3,), (6, 5))
     """
 
-    def __init__(self, n: int, shape: Sequence[int], preset: str = "fixed", **settings: Any) -> None:
+    def __init__(self, n: int, shape: Sequence[int], preset: str = "default", **settings: Any) -> None:
         self._params = {"preset": preset, **settings}
-        self._config = _validated_config(preset, settings)
-        self._settings = self._config.settings()
+        config = _validated_config(preset, settings)
         try:
             n, self._shape = operator.index(n), tuple(operator.index(size) for size in shape)
         except TypeError:
             raise TypeError(f"n and shape must be integers, got n={n!r}, shape={shape!r}.") from None
         if n < 0 or not self._shape or min(self._shape) < 1:
             raise ValueError(f"n must be 0 or more and shape have modes of size 1 or more, got {n} and {self._shape}.")
+        self._config = config.sized(self._shape)
+        self._settings = self._config.settings()
         self._chunk_size = min(1 << max(n - 1, 0).bit_length(), platform.current().chunk_members)
         self._chunks: list[Core] = []
         self._units = np.zeros(0)  # by row, as are the steps, the counts and the last slices
@@ -284,8 +282,7 @@ class Fleet(Exclusive):
         numbers = {name: kind(getattr(self._counts, name)[row]) for name, kind in COUNTS.items()}
         last = Slice(self._last.values[row].copy(), self._last.mask[row].copy())
         history = History(Counts(**numbers), last if last.mask.any() else None)
-        typical = np.full(self._shape, np.nan)
-        model._selection = Selection((self._config,), (Candidate(state),), steps, typical, 0, 0, history)
+        model._learner = Learner(state, history)
         return model
 
     @exclusive
@@ -298,6 +295,14 @@ class Fleet(Exclusive):
         Raises:
             CheckpointError: It cannot be written.
         """
+        container.write(path, *self._packed())
+
+    @exclusive
+    def to_bytes(self) -> bytes:
+        """All members as bytes, the same that `save` writes; `Fleet.from_bytes` goes on from them."""
+        return container.to_bytes(*self._packed())
+
+    def _packed(self) -> models.Checkpoint:
         leaves = [jax.tree_util.tree_flatten_with_path(chunk)[0] for chunk in self._chunks]
         arrays = {
             models.name_of(same[0][0]): gathered([leaf for _, leaf in same], self._rows)
@@ -311,7 +316,7 @@ class Fleet(Exclusive):
         numbers |= {f"history.{name}": getattr(self._counts, name)[self._rows] for name in COUNTS}
         numbers |= {"history.values": self._last.values[self._rows], "history.mask": self._last.mask[self._rows]}
         header = {"params": self._params, "shape": list(self._shape), "next": self._next}
-        models.save_fleet(path, header, {**arrays, **numbers})
+        return models.packed_fleet(header, {**arrays, **numbers})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -326,7 +331,29 @@ class Fleet(Exclusive):
         Raises:
             CheckpointError: The file is damaged, or does not hold a fleet of this version.
         """
-        header, arrays = models.load_fleet(path, lambda params: _validated_config(params.pop("preset"), params))
+        return cls._unpacked(container.read(path), os.fspath(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The fleet that `to_bytes` gave; it goes on exactly where it stopped.
+
+        Args:
+            data: The bytes.
+
+        Returns:
+            The fleet.
+
+        Raises:
+            CheckpointError: They are damaged, or do not hold a fleet of this version.
+        """
+        content, name = container.given_bytes(data)
+        return cls._unpacked(container.from_bytes(content, name), name)
+
+    @classmethod
+    def _unpacked(cls, checkpoint: models.Checkpoint, name: str) -> Self:
+        header, arrays = models.unpacked_fleet(
+            checkpoint, name, lambda params: _validated_config(params.pop("preset"), params)
+        )
         fleet = cls(len(arrays["ids"]), header["shape"], **header["params"])
         fleet._ids, fleet._next = arrays["ids"], int(header["next"])
         fleet._units[fleet._rows], fleet._steps[fleet._rows] = arrays["units"], arrays["steps"]
@@ -396,8 +423,6 @@ class Fleet(Exclusive):
 
 
 def _validated_config(preset: str, settings: Mapping[str, Any]) -> Config:
-    if preset in REFUSED:
-        raise ValueError(f"preset must be 'fixed' in a fleet, got {preset!r}: use single RobustCP models for that.")
     config = make_config(preset, **settings)
     if config.start == "svd" or config.outliers != "contaminated":
         raise ValueError("a fleet has start='warm' and outliers='contaminated': use single RobustCP models for others.")

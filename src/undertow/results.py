@@ -37,7 +37,7 @@ class Result:
 
     Examples:
         >>> import numpy as np, undertow as ut
-        >>> result = ut.RobustCP("fixed", max_rank=3, window=4).update(np.ones((6, 5)))
+        >>> result = ut.RobustCP(max_rank=3, window=4).update(np.ones((6, 5)))
         >>> result.mean.shape, result.std.shape, result.rank, result.status.codes
         ((6, 5), (6, 5), 1, ('NO_NOISE',))
     """
@@ -45,7 +45,6 @@ class Result:
     def __init__(
         self,
         source: Output | Future[Result],
-        outlier_source: Output | None = None,
         members: NDArray[np.int64] | None = None,
         present: NDArray[np.bool_] | None = None,
     ) -> None:
@@ -53,12 +52,10 @@ class Result:
 
         Args:
             source: where everything comes from, or the result that this one will be.
-            outlier_source: where the outliers come from, if that is another model.
             members: for fleets, the number of each member.
             present: for fleets, which members had a slice.
         """
         self._source = source
-        self._outlier_source = outlier_source
         self.members = members
         self.present = present
         self._fleet: tuple[Result, int] | None = None
@@ -140,13 +137,13 @@ class Result:
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """The settings that this result was found with; those not given were chosen for the stream."""
-        return self._outputs[0].settings()
+        """The main settings that this result was found with, by name."""
+        return self._output.settings()
 
     @property
     def indices(self) -> tuple[NDArray[np.int32], ...] | None:
         """Where the entries lie, one array per mode; None where the arrays are whole slices."""
-        return self._outputs[0].indices
+        return self._output.indices
 
     def __len__(self) -> int:
         return len(self._of_all("len()"))
@@ -171,8 +168,7 @@ class Result:
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles hold what was computed, not the wait for it."""
-        source, outlier_source = self._outputs
-        return {**vars(self), "_source": source, "_outlier_source": outlier_source}
+        return {**vars(self), "_source": self._output}
 
     def _of_all(self, what: str) -> NDArray[np.int64]:
         if self.members is None:
@@ -180,22 +176,21 @@ class Result:
         return self.members
 
     @property
-    def _outputs(self) -> tuple[Output, Output]:
-        """Where everything and where the outliers come from; waits for a result that is not there yet.
+    def _output(self) -> Output:
+        """Where everything comes from; waits for a result that is not there yet.
 
         Not a `cached_property`: in Python 3.11 its lock is shared by all results, and the one waited for needs it too.
         """
         if isinstance(self._source, Future):
-            return self._source.result()._outputs
-        return self._source, self._outlier_source or self._source
+            return self._source.result()._output
+        return self._source
 
     def _array(self, name: str) -> Floats:
         if self._fleet is not None:
             fleet, position = self._fleet
             values: Floats = getattr(fleet, name)[position]
             return values
-        source, outlier_source = self._outputs
-        values = getattr(outlier_source if name.startswith("outlier") else source, name)()
+        values = getattr(self._output, name)()
         if self.present is None or self.present.all():
             return values
         return np.where(self.present.reshape(-1, *([1] * (values.ndim - 1))), values, np.nan)
@@ -203,7 +198,7 @@ class Result:
     def _number(self, name: str, kind: Any) -> Any:
         if self.members is None or self.present is None:
             return kind(self._array(name))
-        numbers = getattr(self._outputs[0], name)()
+        numbers = getattr(self._output, name)()
         return np.where(self.present, numbers, -1 if numbers.dtype.kind == "i" else np.nan)
 
 

@@ -17,7 +17,7 @@ from undertow.cli import main
 from undertow.cli.run import ModelOptions, assignments, default_store
 from undertow.config import PRESETS
 
-SMALL = ("--preset", "fixed", "--window", "4", "--max-rank", "3")
+SMALL = ("--window", "4", "--max-rank", "3")
 
 
 def call(*arguments):

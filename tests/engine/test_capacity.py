@@ -15,7 +15,7 @@ from undertow.model.factors import predict, rank
 
 def a_state(window, steps, active=2, seen=0):
     """Random factors of some active components; `seen` slots of the window are not empty."""
-    state = ut.init(ut.make_config("fixed", max_rank=16, window=window), (6, 5))
+    state = ut.init(ut.make_config(max_rank=16, window=window), (6, 5))
     rng = np.random.default_rng(0)
     on = jnp.arange(16) < active
     means = tuple(jnp.asarray(rng.normal(size=mean.shape), jnp.float32) * on for mean in state.core.factors.means)
@@ -79,7 +79,7 @@ def test_huge_windows_need_not_wait_for_few_slots(monkeypatch):
 def test_a_stream_with_few_slots_has_the_results_of_all_slots(monkeypatch, tmp_path):
     data = drifting((9, 8), 2, observed=0.8, slices=40, seed=4)
     settings = {"max_rank": 16, "window": 4, "dtype": "float64"}
-    full, narrow = ut.RobustCP("fixed", **settings), ut.RobustCP("fixed", **settings)
+    full, narrow = ut.RobustCP(**settings), ut.RobustCP(**settings)
     slots = []
     for x in data.values:
         monkeypatch.setattr(capacity, "LARGE_WINDOW", math.inf)
@@ -107,7 +107,7 @@ def test_the_first_slice_decides_which_entries_are_kept():
 
 
 def test_a_window_of_observed_entries_grows_and_keeps_them():
-    config = ut.make_config("fixed", max_rank=3, window=4, noise="shared")
+    config = ut.make_config(max_rank=3, window=4, noise="shared")
     state = ut.init(config, (6, 5), entries=8)
     values = jnp.arange(4.0 * 64).reshape(4, 64)
     state = replace(state, core=replace(state.core, window=replace(state.core.window, values=values)))

@@ -17,12 +17,12 @@ FORKED = """
 import os, sys, warnings
 warnings.simplefilter("ignore")
 import numpy as np, undertow as ut
-model = ut.RobustCP("fixed", max_rank=3, window=4)
+model = ut.RobustCP(max_rank=3, window=4)
 x = np.random.default_rng(0).normal(size=(6, 5))
 model.update(x)
 child = os.fork()
 if child == 0:
-    for use in (model.update, ut.RobustCP("fixed", max_rank=3, window=4).update):
+    for use in (model.update, ut.RobustCP(max_rank=3, window=4).update):
         try:
             use(x + 1)
         except RuntimeError as error:
@@ -38,7 +38,7 @@ exclusive.check_process(); print("fits")"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [lambda: ut.RobustCP("fixed", **SMALL), lambda: ut.Fleet(4, (6, 5), **SMALL)])
+@pytest.mark.parametrize("make", [lambda: ut.RobustCP(**SMALL), lambda: ut.Fleet(4, (6, 5), **SMALL)])
 def test_threads_lose_no_slices(make):
     model = make()
     shape = (4, 6, 5) if isinstance(model, ut.Fleet) else (6, 5)
@@ -53,7 +53,7 @@ def test_threads_lose_no_slices(make):
 
 @pytest.mark.slow
 def test_models_can_be_read_while_they_learn(tmp_path):
-    model = ut.RobustCP("fixed", **SMALL)
+    model = ut.RobustCP(**SMALL)
     slices = np.random.default_rng(0).normal(size=(30, 6, 5))
     model.update(slices[0])
 
@@ -70,7 +70,7 @@ def test_models_can_be_read_while_they_learn(tmp_path):
 
 @pytest.mark.slow
 def test_copies_and_pickles_have_locks_of_their_own():
-    model = ut.RobustCP("fixed", **SMALL)
+    model = ut.RobustCP(**SMALL)
     model.update(np.ones((6, 5)))
     for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert other._lock is not model._lock

@@ -341,7 +341,7 @@ def test_lags_outside_the_window(lag, kind):
 
 def test_results_are_fetched_when_asked_for(monkeypatch):
     """A step hands nothing back to the host by itself; an array that is not asked for stays where it is."""
-    model = ut.RobustCP("fixed", max_rank=3, window=4)
+    model = ut.RobustCP(max_rank=3, window=4)
     data = drifting((6, 5), 2, slices=6, seed=1)
     for x in data.values[:5]:
         model.update(x).low_rank  # noqa: B018

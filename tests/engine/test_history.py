@@ -35,7 +35,7 @@ def relative_error(result, x):
     return np.linalg.norm(result.mean - x) / np.linalg.norm(x)
 
 
-def model_of(preset="fixed"):
+def model_of(preset="default"):
     return ut.RobustCP(preset, **SMALL)
 
 
@@ -111,7 +111,7 @@ def test_the_status_names_the_slice():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["fixed", "fast"])
+@pytest.mark.parametrize("preset", ["default", "fast"])
 def test_a_frozen_stream_is_one_status_and_recovers(preset):
     x, model = frozen_stream(), model_of(preset)
     results = [model.update(one) for one in x]

@@ -18,7 +18,7 @@ def test_a_slice_larger_than_memory_is_refused_before_anything_is_allocated():
 def test_sparse_slices_too_large_for_memory_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 10_000_000)
     with pytest.raises(ValueError, match="GiB are free"):
-        ut.init(ut.make_config("fixed", noise="shared"), (100_000, 10_000), entries=1000)
+        ut.init(ut.make_config(noise="shared"), (100_000, 10_000), entries=1000)
 
 
 def test_fleets_too_large_for_memory_are_refused():
@@ -27,7 +27,7 @@ def test_fleets_too_large_for_memory_are_refused():
 
 
 def test_a_sparse_state_takes_memory_for_its_entries_and_rows_only():
-    config = ut.make_config("fixed", max_rank=2, window=3, noise="shared")
+    config = ut.make_config(max_rank=2, window=3, noise="shared")
     narrow, wide = (memory.sparse_bytes(config, shape, 96) for shape in ((100, 100), (10_000, 10_000)))
     assert sum(wide) < 300 * sum(narrow)  # a slice has 10,000 times as many entries
     assert sum(wide) < sum(memory.dense_bytes(config, (10_000, 10_000))) / 100

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.engine import selection
+from undertow.engine import learner
 from undertow.engine.pipeline import Demand
 from undertow.inputs.scaling import Scaling
 from undertow.lab.synthetic.streams import drifting
@@ -33,11 +33,11 @@ def slices():
 
 
 def test_the_answers_are_the_same(slices, monkeypatch):
-    plain = ut.RobustCP("fixed", **SETTINGS)
+    plain = ut.RobustCP(**SETTINGS)
     expected = [plain.update(x) for x in slices]
     device = replace(platform.ACCELERATOR, pipeline_entries=0)
     monkeypatch.setattr(platform, "current", lambda: device)
-    model = ut.RobustCP("fixed", **SETTINGS)
+    model = ut.RobustCP(**SETTINGS)
     results = [model.update(x) for x in slices]
     for one, other in zip(results, expected, strict=True):
         np.testing.assert_array_equal(one.low_rank, other.low_rank)
@@ -53,7 +53,7 @@ def test_what_was_asked_of_the_last_slices_is_copied_asynchronously(slices, monk
     sent = []
     real = type(jax.numpy.zeros(1)).copy_to_host_async
     monkeypatch.setattr(type(jax.numpy.zeros(1)), "copy_to_host_async", lambda self: (sent.append(self), real(self)))
-    model, counts = ut.RobustCP("fixed", **SETTINGS), []
+    model, counts = ut.RobustCP(**SETTINGS), []
     for number, x in enumerate(slices):
         result = model.update(x)
         (report,) = result._outputs[0].reports
@@ -67,7 +67,7 @@ def test_what_was_asked_of_the_last_slices_is_copied_asynchronously(slices, monk
 
 @pytest.mark.usefixtures("threaded")
 def test_a_slice_is_scaled_once_before_it_is_learned(slices, monkeypatch):
-    model = ut.RobustCP("fixed", **SETTINGS)
+    model = ut.RobustCP(**SETTINGS)
     model.update(slices[0])
     real, where = Scaling.scaled, []
     monkeypatch.setattr(
@@ -80,7 +80,7 @@ def test_a_slice_is_scaled_once_before_it_is_learned(slices, monkeypatch):
 
 @pytest.mark.usefixtures("threaded")
 def test_bad_input_is_refused_immediately_and_changes_nothing(slices, tmp_path):
-    model = ut.RobustCP("fixed", **SETTINGS)
+    model = ut.RobustCP(**SETTINGS)
     for x in slices[:4]:
         model.update(x)
     with pytest.raises(ValueError, match="must have shape"):
@@ -92,7 +92,7 @@ def test_bad_input_is_refused_immediately_and_changes_nothing(slices, tmp_path):
 
 @pytest.mark.usefixtures("threaded")
 def test_a_step_that_fails_raises_when_next_asked(slices, monkeypatch):
-    model = ut.RobustCP("fixed", **SETTINGS)
+    model = ut.RobustCP(**SETTINGS)
     for x in slices[:3]:
         model.update(x)
     before = copy.deepcopy(model)
@@ -101,7 +101,7 @@ def test_a_step_that_fails_raises_when_next_asked(slices, monkeypatch):
         raise MemoryError("no memory")
 
     with monkeypatch.context() as patch:
-        patch.setattr(selection, "step", broken)
+        patch.setattr(learner, "step", broken)
         result = model.update(slices[3])
         with pytest.raises(MemoryError, match="no memory"):
             _ = result.rank
@@ -112,7 +112,7 @@ def test_a_step_that_fails_raises_when_next_asked(slices, monkeypatch):
 
 @pytest.mark.usefixtures("threaded")
 def test_copies_go_on_independently(slices):
-    model = ut.RobustCP("fixed", **SETTINGS)
+    model = ut.RobustCP(**SETTINGS)
     for x in slices[:4]:
         result = model.update(x)
     for other in (copy.copy(result), copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
@@ -126,12 +126,12 @@ def test_copies_go_on_independently(slices):
 
 @pytest.mark.usefixtures("threaded")
 def test_an_interrupted_wait_loses_nothing(slices, monkeypatch):
-    model, twin = ut.RobustCP("fixed", **SETTINGS), ut.RobustCP("fixed", **SETTINGS)
+    model, twin = ut.RobustCP(**SETTINGS), ut.RobustCP(**SETTINGS)
     for x in slices[:4]:
         model.update(x)
         twin.update(x)
     assert model.state.steps == twin.state.steps == 4  # nothing is left in the thread slowed down next
-    real, may_go = selection.step, threading.Event()
+    real, may_go = learner.step, threading.Event()
 
     def slow(*given):
         may_go.wait(60)
@@ -140,7 +140,7 @@ def test_an_interrupted_wait_loses_nothing(slices, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(selection, "step", slow)
+    monkeypatch.setattr(learner, "step", slow)
     model.update(slices[4])
     with monkeypatch.context() as patch:
         patch.setattr(Future, "result", interrupted)
@@ -153,8 +153,8 @@ def test_an_interrupted_wait_loses_nothing(slices, monkeypatch):
 
 @pytest.mark.usefixtures("threaded")
 def test_fit_ends_when_the_last_slice_is_learned(slices, monkeypatch):
-    model = ut.RobustCP("fixed", **SETTINGS).fit(slices[:3])
-    real, calls = selection.step, []
+    model = ut.RobustCP(**SETTINGS).fit(slices[:3])
+    real, calls = learner.step, []
 
     def last_fails(*given):
         calls.append(1)
@@ -163,7 +163,7 @@ def test_fit_ends_when_the_last_slice_is_learned(slices, monkeypatch):
         return real(*given)
 
     before = model.reconstruct()
-    monkeypatch.setattr(selection, "step", last_fails)
+    monkeypatch.setattr(learner, "step", last_fails)
     with pytest.raises(MemoryError):
         model.partial_fit(slices[3:6])
     np.testing.assert_array_equal(model.reconstruct(), before)

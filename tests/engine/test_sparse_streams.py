@@ -44,7 +44,7 @@ def stream(shape, slices, seed=3):
     ids=str,
 )
 def test_streams_that_keep_observed_entries_agree_with_those_that_keep_all(shape, settings):
-    config = ut.make_config("fixed", noise="shared", **settings)
+    config = ut.make_config(noise="shared", **settings)
     everything, observed = functional.init(config, shape), functional.init(config, shape, entries=9)
     capacities, ranks = [], []
     for x in stream(shape, 12):
@@ -88,7 +88,7 @@ def test_a_large_sparse_stream_keeps_observed_entries():
 
 def test_small_sparse_slices_are_learned_as_dense_ones():
     xs = list(stream((6, 5), 3))
-    model, other = (ut.RobustCP("fixed", max_rank=3, window=4, dtype="float64") for _ in range(2))
+    model, other = (ut.RobustCP(max_rank=3, window=4, dtype="float64") for _ in range(2))
     for x in xs:
         whole = np.full(x.shape, np.nan)
         whole[x.indices] = x.values
@@ -99,7 +99,7 @@ def test_small_sparse_slices_are_learned_as_dense_ones():
 
 def test_save_load_and_the_rest_of_the_model(always_sparse, tmp_path):
     *xs, last = stream(SHAPE, 4)
-    model = ut.RobustCP("fixed", **SMALL).partial_fit(xs)
+    model = ut.RobustCP(**SMALL).partial_fit(xs)
     assert model.get_params()["noise"] is None
     assert model.config.noise == "shared"
     assert "3 slices of 6×5" in repr(model)
@@ -139,7 +139,7 @@ def test_a_slice_without_entries(always_sparse):
 
 
 def compiled(shape, count, rank=2):
-    config = ut.make_config("fixed", max_rank=rank, window=3, noise="shared")
+    config = ut.make_config(max_rank=rank, window=3, noise="shared")
     state = functional.init(config, shape, entries=count)
     x = ut.Entries(tuple(np.arange(count) for _ in shape), np.ones(count), shape)
     values = packing.packed(x, state.entry_capacity, x.values.astype(np.float32), x.mask)
@@ -158,14 +158,14 @@ def test_memory_goes_with_entries_and_rows_not_with_the_size_of_a_slice():
     per_row = (large.temp_size_in_bytes - small.temp_size_in_bytes) / rows
     assert per_row < 4 * 100  # a slice has 10,000 entries per row
     assert twice.temp_size_in_bytes - large.temp_size_in_bytes < 3 * 96 * 4 * 100
-    config = ut.make_config("fixed", max_rank=2, window=3, noise="shared")
+    config = ut.make_config(max_rank=2, window=3, noise="shared")
     needed = sum(memory.sparse_bytes(config, (10_000, 10_000), 96))
     assert large.temp_size_in_bytes + large.argument_size_in_bytes + large.output_size_in_bytes < needed
 
 
 @pytest.mark.full
 def test_one_program_per_entry_capacity():
-    config = ut.make_config("fixed", max_rank=2, window=3, noise="shared")
+    config = ut.make_config(max_rank=2, window=3, noise="shared")
     before = model_step._cache_size()
     state = functional.init(config, (50, 60), entries=1)
     for count in (5, 40, 64, 80, 96, 70):

@@ -14,7 +14,7 @@ def test_shapes_that_cannot_be(shape):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_new_state_has_the_precision_and_capacity_of_its_settings(dtype):
-    state = ut.init(ut.make_config("fixed", max_rank=3, window=4, dtype=dtype), (6, 5))
+    state = ut.init(ut.make_config(max_rank=3, window=4, dtype=dtype), (6, 5))
     assert state.core.window.values.dtype == dtype
     assert (state.capacity, state.entry_capacity, state.steps) == (3, None, 0)
     assert not state.active.any()
@@ -24,7 +24,7 @@ def test_a_new_state_has_the_precision_and_capacity_of_its_settings(dtype):
 
 
 def test_where_only_observed_entries_are_kept_some_settings_are_refused():
-    config = ut.make_config("fixed", max_rank=3, window=4, noise="shared")
+    config = ut.make_config(max_rank=3, window=4, noise="shared")
     assert ut.init(config, (6, 5), entries=70).entry_capacity == 96
     with pytest.raises(ValueError, match="noise must be 'shared' where only observed entries are kept, got 'entry'"):
-        ut.init(ut.make_config("fixed"), (6, 5), entries=8)
+        ut.init(ut.make_config(), (6, 5), entries=8)

@@ -15,15 +15,15 @@ from undertow.model.step import step as model_step
 
 SMALL = {"max_rank": 3, "window": 4}
 CONFIGS = {
-    "fixed": ("fixed", (6, 5), {}),
-    "level": ("fixed", (6, 5), {"level": True}),
+    "default": ("default", (6, 5), {}),
+    "level": ("default", (6, 5), {"level": True}),
     "recursive": ("fast", (6, 5), {}),
     "paper": ("paper", (6, 5), {}),
     "paper_window": ("paper", (6, 5), {"tau": "window"}),
-    "three_modes": ("fixed", (4, 3, 2), {}),
-    "vector_double": ("fixed", (7,), {"level": True, "dtype": "float64"}),
-    "nearly_full": ("fixed", (6, 5), {"robust": False, "noise": "shared"}),
-    "sparse": ("fixed", (6, 5), {"noise": "shared"}),
+    "three_modes": ("default", (4, 3, 2), {}),
+    "vector_double": ("default", (7,), {"level": True, "dtype": "float64"}),
+    "nearly_full": ("default", (6, 5), {"robust": False, "noise": "shared"}),
+    "sparse": ("default", (6, 5), {"noise": "shared"}),
 }
 ENTRIES = 8
 
@@ -85,7 +85,7 @@ def digests():
                 *(state.core, values, mask, config, entry_index),
                 **holes,
             )
-            if name in ("fixed", "level", "sparse"):
+            if name in ("default", "level", "sparse"):
                 half = mask.copy()
                 found[f"{name}_predict"] = digest(
                     infer.cross_predict, state.core, values, mask, half, config, entry_index

@@ -34,14 +34,17 @@ def sparse(seed):
 DOUBLE = {"dtype": "float64"}
 SMALL = {"max_rank": 3, "window": 4, **DOUBLE}
 MODELS = {
-    "default": ({**DOUBLE, "window": 4, "max_rank": 3}, lambda: dense((6, 5), 1)),
-    "fixed": ({"preset": "fixed", **SMALL}, lambda: dense((6, 5), 2)),
-    "level": ({"preset": "fixed", "level": True, **SMALL}, lambda: dense((6, 5), 3, level=3.0)),
-    "log": ({"preset": "fixed", "level": True, "scale": "log", **SMALL}, lambda: np.exp(dense((6, 5), 4))),
-    "not_robust": ({"preset": "fixed", "robust": False, "noise": "shared", **SMALL}, lambda: dense((6, 5), 5)),
+    "default": (SMALL, lambda: dense((6, 5), 2)),
+    "level": ({"level": True, **SMALL}, lambda: dense((6, 5), 3, level=3.0)),
+    "log": ({"level": True, "scale": "log", **SMALL}, lambda: np.exp(dense((6, 5), 4))),
+    "not_robust": ({"robust": False, "noise": "shared", **SMALL}, lambda: dense((6, 5), 5)),
     "fast": ({"preset": "fast", "max_rank": 3, "window": 4, **DOUBLE}, lambda: dense((6, 5), 6)),
     "paper": ({"preset": "paper", **SMALL}, lambda: dense((6, 5), 7, observed=1.0)),
-    "three_modes": ({"preset": "fixed", **SMALL}, lambda: dense((4, 3, 2), 8)),
-    "vector": ({"preset": "fixed", "level": True, **SMALL}, lambda: dense((7,), 9)),
-    "sparse": ({"preset": "fixed", "max_rank": 2, "window": 3, **DOUBLE}, lambda: sparse(10)),
+    "paper_converged": (
+        {"preset": "paper", "max_iterations": 100, **SMALL},
+        lambda: dense((6, 5), 7, observed=1.0),
+    ),
+    "three_modes": (SMALL, lambda: dense((4, 3, 2), 8)),
+    "vector": ({"level": True, **SMALL}, lambda: dense((7,), 9)),
+    "sparse": ({"max_rank": 2, "window": 3, **DOUBLE}, lambda: sparse(10)),
 }

@@ -16,7 +16,7 @@ from recorded.streams import MODELS, SMALL, dense
 import undertow as ut
 
 HERE = Path(__file__).parent
-IN_MAKE_TEST = ("fixed", "level", "paper", "sparse")
+IN_MAKE_TEST = ("default", "fixed", "level", "paper", "sparse")
 pytestmark = pytest.mark.slow
 RECORDED = json.loads((HERE / "results.json").read_text())
 
@@ -82,7 +82,7 @@ def test_a_recorded_store_is_read_and_gone_on_with(tmp_path, monkeypatch):
     before = xarray.open_zarr("store.zarr").load()
     assert before.sizes["time"] == 6
     np.testing.assert_allclose(before["data"], x[:6].astype(np.float32))
-    model = ut.RobustCP(preset="fixed", **SMALL)
+    model = ut.RobustCP(**SMALL)
     summary = ut.run(
         ut.open_stream("stream.npy"),
         model,
@@ -92,6 +92,6 @@ def test_a_recorded_store_is_read_and_gone_on_with(tmp_path, monkeypatch):
         keep="low_rank,std,outliers,outlier_probability,data",
     )
     assert (summary.slices, summary.new_slices) == (9, 3)
-    uninterrupted = ut.RobustCP(preset="fixed", **SMALL)
+    uninterrupted = ut.RobustCP(**SMALL)
     low_rank = [uninterrupted.update(one).low_rank for one in x]
     np.testing.assert_allclose(xarray.open_zarr("store.zarr")["low_rank"], low_rank, rtol=1e-5, atol=1e-5)

@@ -171,7 +171,7 @@ def test_runs_from_every_kind_of_source_survive_sigkill(tmp_path, kind, kills, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["fixed", pytest.param("default", marks=pytest.mark.full)])
+@pytest.mark.parametrize("preset", ["default", pytest.param("fast", marks=pytest.mark.full)])
 def test_the_real_model_resumes_bit_for_bit(tmp_path, preset):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     assert run_python(_REAL_RUN, preset, 8, killed).returncode == -9

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,11 +15,10 @@ from undertow.serialization import container
 pytestmark = pytest.mark.slow
 DATA = drifting((6, 5), 2, slices=14, observed=0.8, seed=5)
 SMALL = {"max_rank": 3, "window": 4}
-SINGLE = {"preset": "fixed", **SMALL}
 
 
-SHORT = [("fixed", "float32", 9), ("fixed", "float64", 1), ("paper", "float64", 9)]
-LONG = [case for case in product(("fixed", "fast", "paper"), ("float32", "float64"), (1, 9)) if case not in SHORT]
+SHORT = [("default", "float32", 9), ("default", "float64", 1), ("paper", "float64", 9)]
+LONG = [case for case in product(("default", "fast", "paper"), ("float32", "float64"), (1, 9)) if case not in SHORT]
 
 
 @pytest.mark.parametrize(
@@ -44,21 +44,21 @@ import os, signal
 import undertow as ut
 from undertow.lab.synthetic import drifting
 values = drifting((6, 5), 2, slices=14, observed=0.8, seed=5).values
-model = ut.RobustCP("fixed", max_rank=3, window=4).partial_fit(values[:8])
+model = ut.RobustCP(max_rank=3, window=4).partial_fit(values[:8])
 model.save({str(tmp_path / "state.ckpt")!r})
 model.update(values[8])
 os.kill(os.getpid(), signal.SIGKILL)
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
     resumed = ut.load(tmp_path / "state.ckpt").partial_fit(DATA.values[8:])
-    whole = ut.RobustCP(**SINGLE).partial_fit(DATA.values)
+    whole = ut.RobustCP(**SMALL).partial_fit(DATA.values)
     np.testing.assert_array_equal(resumed.reconstruct(), whole.reconstruct())
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "state.ckpt"
-    ut.RobustCP(**SINGLE).partial_fit(DATA.values[:2]).save(path)
+    ut.RobustCP(**SMALL).partial_fit(DATA.values[:2]).save(path)
     return path
 
 
@@ -67,13 +67,10 @@ def saved(tmp_path_factory):
     [
         (lambda header, arrays: header.update(state_version=99), "state version 99, this Undertow reads"),
         (lambda header, arrays: header.update(kind="other"), "holds 'other', not a model"),
-        (lambda header, arrays: arrays.pop("0.window.values"), "does not fit this Undertow"),
-        (lambda header, arrays: arrays.update({"0.factors.alive": np.ones(9, bool)}), "does not fit this Undertow"),
-        (lambda header, arrays: header["configs"][0].update(newer_setting=1), "does not fit this Undertow"),
-        (lambda header, arrays: header["members"][0].pop("unit"), "does not fit this Undertow"),
-        (lambda header, arrays: header["members"][0].update(config=7), "does not fit this Undertow"),
-        (lambda header, arrays: header.update(members=[]), "no model inside"),
-        (lambda header, arrays: arrays.update(typical=np.ones(2)), "typical is float64"),
+        (lambda header, arrays: arrays.pop("window.values"), "does not fit this Undertow"),
+        (lambda header, arrays: arrays.update({"factors.alive": np.ones(9, bool)}), "does not fit this Undertow"),
+        (lambda header, arrays: header["config"].update(newer_setting=1), "does not fit this Undertow"),
+        (lambda header, arrays: header.pop("unit"), "does not fit this Undertow"),
     ],
 )
 def test_a_file_of_another_version_says_why_not(change, message, saved, tmp_path):
@@ -82,3 +79,67 @@ def test_a_file_of_another_version_says_why_not(change, message, saved, tmp_path
     container.write(tmp_path / "state.ckpt", header, arrays)
     with pytest.raises(ut.CheckpointError, match=message):
         ut.load(tmp_path / "state.ckpt")
+
+
+SEVERAL = Path(__file__).parents[1] / "recorded" / "default.ckpt"
+
+
+def test_of_several_models_in_an_earlier_file_the_one_that_predicted_best_is_read():
+    header, _ = container.read(SEVERAL)
+    best = min(header["members"], key=lambda held: held["score"])
+    assert len(header["members"]) > 1
+    model = ut.load(SEVERAL)
+    settings = header["configs"][best["config"]]
+    assert vars(model.config) == settings
+    assert model.state.steps == best["steps"]
+    assert model.get_params()["preset"] == "default"
+    assert {**vars(ut.make_config(**model.get_params()))} == settings
+    assert len(model.to_bytes()) < SEVERAL.stat().st_size / 4
+
+
+def test_an_earlier_file_without_a_model_is_refused(tmp_path):
+    header, arrays = container.read(SEVERAL)
+    for changed in ({"members": []}, {"members": [{**header["members"][0], "config": 99}]}):
+        container.write(tmp_path / "state.ckpt", {**header, **changed}, arrays)
+        with pytest.raises(ut.CheckpointError, match="does not fit this Undertow"):
+            ut.load(tmp_path / "state.ckpt")
+
+
+def test_bytes_are_what_is_in_the_file_and_go_on_bit_for_bit(saved):
+    model = ut.load(saved)
+    content = model.to_bytes()
+    assert content == saved.read_bytes()
+    other = ut.from_bytes(bytearray(content))
+    assert other.get_params() == model.get_params()
+    np.testing.assert_array_equal(model.update(DATA.values[2]).mean, other.update(DATA.values[2]).mean)
+    assert ut.from_bytes(content).to_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        ("state.ckpt", TypeError, "data must be bytes, got str: use load for a path"),
+        (
+            b"nothing",
+            ut.CheckpointError,
+            r"\(7 bytes\) is not an Undertow checkpoint: give what",
+        ),
+        (b"UNDERTOW", ut.CheckpointError, r"checkpoint \(8 bytes\) is truncated or damaged"),
+    ],
+)
+def test_bytes_that_are_no_model_say_so(data, error, message):
+    with pytest.raises(error, match=message):
+        ut.from_bytes(data)
+
+
+def test_a_model_that_has_seen_nothing_has_no_bytes():
+    with pytest.raises(ValueError, match="to_bytes needs at least one slice"):
+        ut.RobustCP().to_bytes()
+
+
+def test_the_size_is_that_of_the_window_and_the_rows(saved):
+    """What the documentation says: 4 · (13 W + 5 L) bytes an entry at most, and the rows' covariances."""
+    model = ut.RobustCP(max_rank=4, window=5).partial_fit(drifting((40, 30), 2, slices=3).values)
+    entries, rows = 40 * 30, 40 + 30 + 5
+    arrays = entries * 4 * 8 * 5 + 4 * rows * 4**2 * 2
+    assert len(model.to_bytes()) < arrays + 20_000

@@ -106,9 +106,6 @@ def recorded(
     seeds: Seeds = 5,
     first_seed: FirstSeed = 0,
     rows: Annotated[str, typer.Option(help="Only rows whose name holds this.")] = "",
-    cost: Annotated[
-        bool, typer.Option("--cost", help="Measure what choosing settings costs; needs an idle machine.")
-    ] = False,
     out: Out = _OUT,
     data: Data = None,
     fresh: Fresh = False,
@@ -118,7 +115,7 @@ def recorded(
     from undertow.lab.studies.recorded import recorded as study
 
     wanted, which = chosen(rows), range(first_seed, first_seed + seeds)
-    _study("recorded", out, fresh, lambda store, bars: study(wanted, which, store, bars, cost, data))
+    _study("recorded", out, fresh, lambda store, bars: study(wanted, which, store, bars, data))
 
 
 @bench.command()
@@ -257,7 +254,7 @@ def video(
 def run_overhead(
     frames: Annotated[int, typer.Option(min=2, help="Of the video.")] = 80,
     rounds: Annotated[int, typer.Option(min=1, help="How often both are timed.")] = 5,
-    preset: str = "fixed",
+    preset: str = "default",
 ) -> None:
     """What a whole run costs over bare update calls."""
     from undertow.lab.studies.run_overhead import run_overhead as study

@@ -72,10 +72,11 @@ def demo(
 def run_stream(stream: SyntheticStream, store: Path, console: Console) -> RunSummary:
     """Run the stream through the default model, as `undertow run` would."""
     import undertow as ut
+    from undertow.runs.default_model import default_model
 
     labels = {mode: [f"router-{number:02d}" for number in range(stream.shape[0])] for mode in ("origin", "destination")}
     source = ut.open_stream(labelled(stream), labels=labels)
-    model, keep = ut.RobustCP(), "data,low_rank,std,outliers,outlier_probability"
+    model, keep = default_model(), "data,low_rank,std,outliers,outlier_probability"
     with SIGNALS.orderly(), RunBar(console, len(stream)) as bar:
         return ut.run(source, model, store=store, overwrite=True, keep=keep, progress=bar.show, notify=bar.notify)
 

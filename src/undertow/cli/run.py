@@ -22,6 +22,7 @@ from undertow.config import PRESETS, make_config
 from undertow.runs import RunSummary
 from undertow.runs import run as run_stream
 from undertow.runs.checkpoints import stopped
+from undertow.runs.default_model import default_model
 from undertow.runs.options import RunOptions
 from undertow.runs.store.alerts import Format
 from undertow.runs.store.layout import DEFAULT_KEEP, SLICE_VARIABLES, Precision
@@ -70,9 +71,7 @@ class ModelOptions:
 
     def model(self) -> RobustCP:
         """A new model with these settings."""
-        from undertow.estimator import RobustCP  # jax, once it is clear that there is something to do
-
-        return RobustCP(self.preset, **self.settings())
+        return default_model(self.preset, **self.settings())
 
 
 @dataclass(frozen=True)

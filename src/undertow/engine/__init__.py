@@ -1,1 +1,1 @@
-"""The host's side of inference: state, functional API, selection of settings, pipeline, capacity, batching."""
+"""The host's side of inference: state, functional API, history, pipeline, capacity, batching."""

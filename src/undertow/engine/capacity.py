@@ -63,10 +63,11 @@ def with_fitting_slots(state: State) -> State:
         active = int(np.count_nonzero(state.core.factors.active))
         if state.steps < 2 * config.window and not (active > 0 and _huge_and_known(state)):
             return state
-        fitting = [slots for slots in slot_ladder(config.max_rank) if slots >= active + FREE_SLOTS]
-        slots = fitting[-1] if fitting else config.max_rank
+        largest = config.rank_limit(state.shape)
+        fitting = [slots for slots in slot_ladder(largest) if slots >= active + FREE_SLOTS]
+        slots = fitting[-1] if fitting else largest
         # More when all are in use, fewer when that leaves some free: no state changes back and forth.
-        if slots < state.capacity or active == state.capacity < config.max_rank:
+        if slots < state.capacity or active == state.capacity < largest:
             return replace(state, core=replace(state.core, factors=rank.resized(state.core.factors, slots)))
     return state
 
@@ -98,7 +99,7 @@ def with_entry_capacity(state: State, capacity: int | None) -> State:
     """The state with a wider window, where a slice has more entries than any before."""
     if capacity is None or capacity == state.entry_capacity:
         return state
-    check_memory([state.config], state.shape, capacity)
+    check_memory(state.config, state.shape, capacity)
     with precision(state.config):
         return replace(state, core=_widened(state.core, capacity))
 

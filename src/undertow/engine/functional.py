@@ -51,7 +51,7 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, Result]:
 
     Examples:
         >>> import numpy as np, undertow as ut
-        >>> state = ut.init(ut.make_config("fixed", max_rank=3, window=4), (6, 5))
+        >>> state = ut.init(ut.make_config(max_rank=3, window=4), (6, 5))
         >>> state, result = ut.step(state, np.ones((6, 5)))
         >>> state.steps, result.mean.shape
         (1, (6, 5))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 
 import jax
 
@@ -13,25 +12,25 @@ from undertow.model import platform
 from undertow.model.defaults import WALK_RATIOS
 
 
-def check_memory(configs: Sequence[Config], shape: tuple[int, ...], entries: int | None = None) -> None:
-    """Refuse models that do not fit into the memory now free.
+def check_memory(config: Config, shape: tuple[int, ...], entries: int | None = None) -> None:
+    """Refuse a model that does not fit into the memory now free.
 
     Args:
-        configs: Settings of all models of the stream, alike in what memory depends on.
+        config: Settings of the model.
         shape: Shape of a slice.
         entries: Capacity for observed entries of a slice, where only these are kept.
 
     Raises:
-        ValueError: They do not fit together.
+        ValueError: It does not fit.
     """
-    config = configs[0]
-    state, work = dense_bytes(config, shape) if entries is None else sparse_bytes(config, shape, entries)
-    needed, free = len(configs) * state + work, free_memory()
+    needed = sum(dense_bytes(config, shape) if entries is None else sparse_bytes(config, shape, entries))
+    free = free_memory()
     if needed > free:
         raise ValueError(
-            f"x of shape {shape} with window={config.window} and max_rank={config.max_rank} needs about "
+            f"x of shape {shape} with window={config.window} and "
+            f"max_rank={config.rank_limit(shape, sparse=entries is not None)} needs about "
             f"{needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free: "
-            "use a smaller window or max_rank, preset='fixed', or cut the slices into smaller ones."
+            "use a smaller window or max_rank, or cut the slices into smaller ones."
         )
 
 
@@ -53,7 +52,7 @@ def check_fleet_memory(config: Config, shape: tuple[int, ...], members: int, chu
     if needed > free:
         raise ValueError(
             f"{members} members of shape {shape} with window={config.window} and "
-            f"max_rank={config.max_rank} need about {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are "
+            f"max_rank={config.rank_limit(shape)} need about {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are "
             "free: use fewer members, or a smaller window or max_rank."
         )
 
@@ -61,9 +60,10 @@ def check_fleet_memory(config: Config, shape: tuple[int, ...], members: int, chu
 def dense_bytes(config: Config, shape: tuple[int, ...]) -> tuple[int, int]:
     """Bytes of one state that keeps all entries, about, and of the temporary arrays of a step."""
     size = 8 if config.dtype == "float64" else 4
-    entries, packed = math.prod(shape), config.max_rank * (config.max_rank + 1) // 2
+    entries, rank = math.prod(shape), config.rank_limit(shape)
+    packed = rank * (rank + 1) // 2
     state = (config.window * (5 * size + 1) + 5 * len(WALK_RATIOS) * size) * entries
-    rows = 8 * (sum(shape) + config.window) * config.max_rank**2 * size
+    rows = 8 * (sum(shape) + config.window) * rank**2 * size
     work = config.window * entries * 11 * size
     contracted = sorted((config.window, *shape))[-2]  # the sweeps sum over the two biggest axes first
     work += 4 * config.window * entries // contracted * packed * size
@@ -74,7 +74,7 @@ def dense_bytes(config: Config, shape: tuple[int, ...]) -> tuple[int, int]:
 def sparse_bytes(config: Config, shape: tuple[int, ...], capacity: int) -> tuple[int, int]:
     """The same for a state that keeps observed entries only: per entry, and per row."""
     size = 8 if config.dtype == "float64" else 4
-    rank, entries, rows = config.max_rank, config.window * capacity, sum(shape) + config.window
+    rank, entries, rows = config.rank_limit(shape, sparse=True), config.window * capacity, sum(shape) + config.window
     state = entries * (2 * size + 1 + 4 * (2 * len(shape) - 1)) + 2 * rows * rank**2 * size
     work = entries * 14 * size + rows * (6 * rank**2 + 3 * rank * (rank + 1) + len(shape) ** 2 * rank) * size
     return state, work

@@ -35,7 +35,7 @@ class State:
     """All that is carried from slice to slice. Treat it as a value: `undertow.step` never changes it.
 
     Attributes:
-        config: Settings of the model.
+        config: Settings of the model, with a `max_rank`.
         shape: (I_1, …, I_N), the shape of a slice.
         unit: Size of the data, fixed by the first that are not 0; 0 until then.
         steps: Number of slices seen.
@@ -96,7 +96,7 @@ def init(config: Config, shape: tuple[int, ...], entries: int | None = None) -> 
 
     Examples:
         >>> import undertow as ut
-        >>> state = ut.init(ut.make_config("fixed", max_rank=3, window=4), (6, 5))
+        >>> state = ut.init(ut.make_config(max_rank=3, window=4), (6, 5))
         >>> state.steps, state.capacity
         (0, 3)
     """
@@ -109,7 +109,8 @@ def init(config: Config, shape: tuple[int, ...], entries: int | None = None) -> 
     if entries is not None:
         _validate_sparse_settings(config)
         entries = entry_capacity(entries)
-    check_memory([config], shape, entries)
+    config = config.sized(shape, sparse=entries is not None)
+    check_memory(config, shape, entries)
     with precision(config):
         return State(config, shape, unit=0.0, steps=0, core=init_core(config.settings(), shape, entries))
 

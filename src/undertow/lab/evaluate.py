@@ -37,8 +37,7 @@ def evaluate(
 
     Returns:
         "status" ("ok", "skipped" or "failed"), "reason", and if it is "ok" also "scores", "curves", "settings",
-        "chosen" (by a method that chooses), "decided_by", "flagged", "total_seconds" (but for the first two slices) and
-        the low rank of the wanted "frames".
+        "decided_by", "flagged" and the low rank of the wanted "frames".
     """
     key = {**case.identity, "method": method.name, "settings": settings, "frames": list(frames)}
     key["code"] = provenance(method.module)
@@ -80,8 +79,6 @@ def _compute(case: Case, method: Method, settings: Settings, reporter: Reporter,
         "scores": found,
         "curves": curves,
         "settings": settings,
-        "chosen": track.chosen(data.burn_in),
-        "total_seconds": float(track.seconds[2:].sum()),
         "flagged": track.flagged[:3],
         "frames": {str(t): pack(track.low_rank[t]) for t in frames},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,9 +17,13 @@ from undertow.lab.cases.case import Case, Data, Floats
 from undertow.lab.names import pick, separated
 from undertow.lab.scales import SCALES
 from undertow.lab.track import Answer, Tick, Track, stack
+from undertow.runs.default_model import default_model
 
 Settings = dict[str, Any]
 Family = Literal["undertow", "baseline", "naive"]
+
+PAPER: Settings = {"preset": "paper", "window": 20, "forgetting": 0.98}
+"""The paper's model; it stops after six iterations, as its authors' code does, unless told otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +55,9 @@ class Method:
         return stack(self.answers(data, settings), tick)
 
 
-def undertow_answers(data: Data, settings: Settings) -> Iterator[Answer]:
-    """`RobustCP` with these settings. A slice is done when its low rank is on the host."""
-    model = RobustCP(**settings)
+def undertow_answers(data: Data, settings: Settings, make: Callable[..., Any] = default_model) -> Iterator[Answer]:
+    """A model of Undertow with these settings. A slice is done when its low rank is on the host."""
+    model = make(**settings)
     last = None  # as for every method without a model of time: the prediction is the last low rank
     for values in data.values:
         begin = time.perf_counter()
@@ -68,7 +73,6 @@ def undertow_answers(data: Data, settings: Settings) -> Iterator[Answer]:
             score=result.outlier_probability,
             rank=result.rank,
             flag="" if result.status.ok else ", ".join(result.status.codes).lower(),
-            settings=result.settings,
         )
         last = low_rank
 
@@ -130,11 +134,14 @@ def typical_size(values: Floats) -> float:
     return 1.0
 
 
-def _preset(preset: str, name: str, label: str, **fixed: Any) -> Method:
-    def settings(case: Case) -> Settings:
-        return {"preset": preset, **fixed, **({"max_rank": case.dataset.rank} if preset == "paper" else {})}
+def robust_cp(name: str, label: str, **given: Any) -> Method:
+    """`RobustCP` with these settings; the paper's model is offered the true rank, as baselines are."""
 
-    return Method(name, label, "undertow", "undertow.estimator", undertow_answers, settings)
+    def settings(case: Case) -> Settings:
+        return {**given, **({"max_rank": case.dataset.rank} if given.get("preset") == "paper" else {})}
+
+    answers = partial(undertow_answers, make=RobustCP)
+    return Method(name, label, "undertow", "undertow.estimator", answers, settings)
 
 
 def _of(baseline: Baseline) -> Method:
@@ -170,9 +177,10 @@ def _of(baseline: Baseline) -> Method:
 ALL_METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
-        _preset("default", "undertow", "Undertow"),
-        _preset("fast", "undertow_fast", "Undertow (fast)"),
-        _preset("paper", "undertow_paper", "Undertow (paper)", window=20, forgetting=0.98),
+        Method("undertow", "Undertow", "undertow", "undertow.runs.default_model", undertow_answers, lambda case: {}),
+        robust_cp("undertow_fast", "Undertow (fast)", preset="fast"),
+        robust_cp("undertow_paper", "Undertow (paper)", **PAPER),
+        robust_cp("undertow_paper_converged", "Undertow (paper, converged)", **PAPER, max_iterations=100),
         *map(_of, METHODS.values()),
     )
 }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
 Tick = Callable[[], None]
-
-CHOSEN = ("level", "robust", "noise", "scale", "forgetting", "max_rank")
-"""Settings that Undertow chooses from the data where they are not given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +26,6 @@ class Answer:
         score: larger = more outlying.
         rank: components in use.
         flag: what the method says went wrong, "" if nothing.
-        settings: chosen for the slice by a method that chooses.
     """
 
     seconds: float
@@ -41,7 +36,6 @@ class Answer:
     score: Floats | None = None
     rank: float | None = None
     flag: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +50,11 @@ class Track:
     rank: Floats
     seconds: Floats
     flags: tuple[str, ...]
-    settings: tuple[Mapping[str, Any], ...]
 
     @property
     def seconds_per_slice(self) -> float:
         """The median, the first slices left out: they pay for compilation."""
         return float(np.median(self.seconds[min(3, len(self.seconds) - 1) :]))
-
-    def chosen(self, first: int = 0) -> dict[str, Any]:
-        """The settings that a method that chooses had most often from slice `first` on; empty for the others."""
-        if not self.settings[-1]:
-            return {}
-        counts = Counter(tuple(settings[name] for name in CHOSEN) for settings in self.settings[first:])
-        return dict(zip(CHOSEN, counts.most_common(1)[0][0], strict=True))
 
     @property
     def flagged(self) -> list[str]:
@@ -98,7 +84,6 @@ def stack(answers: Iterable[Answer], tick: Tick = lambda: None) -> Track:
         rank=np.array([np.nan if answer.rank is None else float(answer.rank) for answer in held]),
         seconds=np.array([answer.seconds for answer in held]),
         flags=tuple(answer.flag for answer in held),
-        settings=tuple(answer.settings for answer in held),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from undertow.runs.default_model import default_model
 from undertow.runs.errors import RunError, StoreError, disk_is_full
 from undertow.runs.interrupt import Interrupt
 from undertow.runs.options import OnBad, RunOptions
@@ -95,7 +96,7 @@ def run(
     try:
         private = claim(folder, resume=resume, overwrite=overwrite)
         with only_writer(private / "lock"), Interrupt() as interrupt:
-            runner = Runner(opened, model or _default_model(), folder, options, interrupt, progress, notify)
+            runner = Runner(opened, model or default_model(), folder, options, interrupt, progress, notify)
             runner.prepare(load)
             return runner.run()
     except (StoreError, CheckpointError) as error:
@@ -123,9 +124,3 @@ def _open(stream: Stream | str | os.PathLike[str], on_bad: str) -> Stream:
     from undertow.sources import open_stream
 
     return open_stream(stream, on_bad=on_bad)
-
-
-def _default_model() -> Model:
-    from undertow.estimator import RobustCP  # not before it is needed: it brings jax
-
-    return RobustCP()

@@ -78,7 +78,7 @@ class Sinks:
             self.alerts += len(rows)
         self.flags.update(result.status.codes)
         in_force = getattr(result, "settings", None)
-        if in_force:  # the settings that the model selected, where it does
+        if in_force:  # with what depends on the stream, such as the largest rank
             self._attributes["settings_in_force"] = json.dumps(dict(in_force), default=_plain, sort_keys=True)
 
     def checkpoint(self, checkpoint: RunCheckpoint) -> None:

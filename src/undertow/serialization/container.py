@@ -58,7 +58,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     target = Path(os.path.realpath(path))  # through a symbolic link, not over it
     if target.is_dir():
         raise CheckpointError(f"path must name a file, got the directory {target}: add a file name")
-    content = _encode(header, arrays)
+    content = to_bytes(header, arrays)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         with open(temporary, "xb") as file:
@@ -99,10 +99,15 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         raise CheckpointError(
             f"checkpoint {os.fspath(path)} could not be read ({error.strerror or error}): check its permissions"
         ) from error
-    return _decode(content, os.fspath(path))
+    return from_bytes(content, os.fspath(path))
 
 
-def _encode(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def to_bytes(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """What `write` would write.
+
+    Raises:
+        CheckpointError: The header or an array cannot be stored.
+    """
     try:
         text = json.dumps(dict(header), sort_keys=True, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
@@ -118,9 +123,21 @@ def _encode(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> by
     return body + hashlib.sha256(body).digest()
 
 
-def _decode(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def from_bytes(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read what `write` wrote or `to_bytes` gave.
+
+    Args:
+        content: The bytes.
+        name: What messages call them.
+
+    Returns:
+        The header and the arrays.
+
+    Raises:
+        CheckpointError: They are damaged, of a newer format or not a checkpoint.
+    """
     if not content.startswith(_MAGIC):
-        raise CheckpointError(f"{name} is not an Undertow checkpoint: name a file written by save")
+        raise CheckpointError(f"{name} is not an Undertow checkpoint: give what save or to_bytes wrote")
     damaged = CheckpointError(f"checkpoint {name} is truncated or damaged: restore it from a copy or start afresh")
     if len(content) < _PREFIX.size + _DIGEST_BYTES:
         raise damaged
@@ -147,6 +164,14 @@ def _decode(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArra
     if not isinstance(header, dict):
         raise damaged
     return header, arrays
+
+
+def given_bytes(data: Any) -> tuple[bytes, str]:
+    """Bytes that a user gave, and what messages call them."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"data must be bytes, got {type(data).__name__}: use load for a path.")
+    content = bytes(data)
+    return content, f"({len(content):,} bytes)"
 
 
 def _pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:

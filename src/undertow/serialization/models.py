@@ -1,8 +1,11 @@
-"""A model or a fleet in a checkpoint file: which arrays, under which names, and whether they fit this version."""
+"""A model or a fleet in a checkpoint: which arrays, under which names, and whether they fit this version.
+
+Checkpoints of state version 3 could hold several models of one stream, run side by side. Of such a one the model that
+predicted best is read, and goes on alone; its settings are then those of the user.
+"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,16 +14,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from undertow.config import Config
+from undertow.config import Config, make_config
 from undertow.engine.history import COUNTS, History
-from undertow.engine.selection import Candidate, Selection
+from undertow.engine.learner import Learner
 from undertow.engine.state import State, precision
 from undertow.model.step import init_core
 from undertow.model.types import Core
-from undertow.serialization.container import CheckpointError, read, write
+from undertow.serialization.container import CheckpointError
 
-STATE_VERSION = 3
-"""Raise it whenever the meaning or the names of the arrays change, and say in `_opened` how to read older ones."""
+STATE_VERSION = 4
+"""Raise it whenever the meaning or the names of the arrays change, and say here how to read older ones."""
+READABLE = (3, 4)
+FORMER_PRESETS = {"fixed": "default"}
+"""Presets of earlier versions, and what they are called now."""
+FORMER_MAX_RANK = 15
+"""Where none was given, before it depended on the size of a slice."""
 NAMES_IN_FILES = {
     "active": "alive",
     "entry_index": "places",
@@ -32,75 +40,87 @@ NAMES_IN_FILES = {
 """Fields that have another name in files. A field that is renamed in the code gets a line here: files stay readable."""
 
 
-def save(path: str | os.PathLike[str], params: dict[str, Any], selection: Selection) -> None:
-    """Write the settings as the user gave them, and all candidates of the selection."""
-    states = [candidate.state for candidate in selection.candidates]
+Checkpoint = tuple[dict[str, Any], dict[str, Any]]
+"""Header and arrays, as `container.write` and `container.to_bytes` take them."""
+
+
+def packed(params: dict[str, Any], learner: Learner) -> Checkpoint:
+    """The settings as the user gave them, and the model."""
+    state = learner.state
     header = {
         "kind": "RobustCP",
         "state_version": STATE_VERSION,
         "params": params,
-        "shape": list(selection.shape),
-        "entries": states[0].entry_capacity,
-        "steps": selection.steps,
-        "changed": selection.changed,
-        "next_trial": selection.next_trial,
-        "history": selection.history.to_header(),
-        "configs": [asdict(config) for config in selection.configs],
-        "members": [
-            {
-                "config": selection.configs.index(candidate.state.config),
-                "places": candidate.state.capacity,
-                "missing": list(candidate.state.missing),
-                "unit": candidate.state.unit,
-                "steps": candidate.state.steps,
-                "score": candidate.score,
-                "judged": candidate.scored,
-            }
-            for candidate in selection.candidates
-        ],
+        "shape": list(state.shape),
+        "entries": state.entry_capacity,
+        "history": learner.history.to_header(),
+        "config": asdict(state.config),
+        "places": state.capacity,
+        "missing": list(state.missing),
+        "unit": state.unit,
+        "steps": state.steps,
     }
-    arrays = {"typical": selection.typical}
-    for position, state in enumerate(states):
-        leaves, _ = jax.tree_util.tree_flatten_with_path(state.core)
-        arrays |= {f"{position}.{name_of(keys)}": np.asarray(leaf) for keys, leaf in leaves}
-    write(path, header, arrays)
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state.core)
+    return header, {name_of(keys): np.asarray(leaf) for keys, leaf in leaves}
 
 
-def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Selection]:
-    """Read what `save` wrote: the settings as the user gave them, and the selection.
+def unpacked(checkpoint: Checkpoint, name: str) -> tuple[dict[str, Any], Learner]:
+    """What `packed` was given; `name` is what messages call the checkpoint.
 
     Raises:
-        CheckpointError: The file holds something else, is damaged, or does not fit this version.
+        CheckpointError: It holds something else, or does not fit this version.
     """
-    header, arrays = _opened(path, "RobustCP", "model")
-    with _refused(path, "model"):
-        return dict(header["params"]), _selection(header, arrays)
+    header, arrays = _validated(checkpoint, "RobustCP", "model", name)
+    with _refused(name, "model"):
+        params = dict(header["params"])
+        if header["state_version"] < STATE_VERSION:
+            header, prefix = _selected(header)
+            arrays = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+            params = current_params(params, Config(**header["config"]))
+        return params, _learner(header, arrays)
 
 
-def save_fleet(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Write a fleet: its settings, and every array with members as the first axis."""
-    write(path, {"kind": "Fleet", "state_version": STATE_VERSION, **header}, arrays)
+def current_params(params: dict[str, Any], config: Config | None = None) -> dict[str, Any]:
+    """Settings that were given to an earlier version, as they would be given now.
+
+    Args:
+        params: `preset` and settings; None where the preset decides.
+        config: What they amounted to, where that is known: whatever the presets have otherwise now is added.
+    """
+    if params["preset"] in FORMER_PRESETS:
+        largest = FORMER_MAX_RANK if params.get("max_rank") is None else params["max_rank"]
+        params = {**params, "preset": FORMER_PRESETS[params["preset"]], "max_rank": largest}
+    if config is None:
+        return params
+    now = make_config(**params)
+    other = {name: value for name, value in asdict(config).items() if value != getattr(now, name)}
+    return {**params, **other}
 
 
-def load_fleet(
-    path: str | os.PathLike[str], config_of: Callable[[dict[str, Any]], Config]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read what `save_fleet` wrote; `config_of` turns settings into a configuration.
+def packed_fleet(header: dict[str, Any], arrays: dict[str, Any]) -> Checkpoint:
+    """A fleet: its settings, and every array with members as the first axis."""
+    return {"kind": "Fleet", "state_version": STATE_VERSION, **header}, arrays
+
+
+def unpacked_fleet(checkpoint: Checkpoint, name: str, config_of: Callable[[dict[str, Any]], Config]) -> Checkpoint:
+    """What `packed_fleet` was given; `config_of` turns settings into a configuration.
 
     Raises:
-        CheckpointError: The file holds something else, is damaged, or does not fit this version.
+        CheckpointError: It holds something else, or does not fit this version.
     """
-    header, arrays = _opened(path, "Fleet", "fleet")
-    with _refused(path, "fleet"):
+    header, arrays = _validated(checkpoint, "Fleet", "fleet", name)
+    with _refused(name, "fleet"):
+        if header["state_version"] < STATE_VERSION:
+            header = {**header, "params": current_params(header["params"])}
         shape, config = tuple(int(size) for size in header["shape"]), config_of(dict(header["params"]))
         members = len(arrays["ids"])
-        for keys, leaf in jax.tree_util.tree_flatten_with_path(_expected(config, shape))[0]:
+        for keys, leaf in jax.tree_util.tree_flatten_with_path(_expected(config.sized(shape), shape))[0]:
             _fitting(arrays, name_of(keys), (members, *leaf.shape), leaf.dtype)
-        for name, dtype in (("ids", np.int64), ("units", np.float64), ("steps", np.int64)):
-            _fitting(arrays, name, (members,), dtype)
+        for key, dtype in (("ids", np.int64), ("units", np.float64), ("steps", np.int64)):
+            _fitting(arrays, key, (members,), dtype)
         if "history.seen" in arrays:
-            for name, kind in COUNTS.items():
-                _fitting(arrays, f"history.{name}", (members,), np.dtype(kind))
+            for key, kind in COUNTS.items():
+                _fitting(arrays, f"history.{key}", (members,), np.dtype(kind))
             _fitting(arrays, "history.values", (members, *shape), np.float64)
             _fitting(arrays, "history.mask", (members, *shape), np.bool_)
         int(header["next"])
@@ -113,49 +133,45 @@ def name_of(keys: Any) -> str:
     return ".".join(NAMES_IN_FILES.get(field, field) for field in fields)
 
 
-def _opened(path: str | os.PathLike[str], kind: str, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    header, arrays = read(path)
+def _validated(checkpoint: Checkpoint, kind: str, what: str, name: str) -> Checkpoint:
+    header, _ = checkpoint
     if header.get("kind") != kind:
+        raise CheckpointError(f"checkpoint {name} holds {header.get('kind')!r}, not a {what}: name another one.")
+    if header.get("state_version") not in READABLE:
         raise CheckpointError(
-            f"checkpoint {os.fspath(path)} holds {header.get('kind')!r}, not a {what}: name another file."
+            f"checkpoint {name} has state version {header.get('state_version')!r}, this Undertow reads "
+            f"{' and '.join(map(str, READABLE))}: use the version of undertow that wrote it, or start a new {what}."
         )
-    if header.get("state_version") != STATE_VERSION:
-        raise CheckpointError(
-            f"checkpoint {os.fspath(path)} has state version {header.get('state_version')!r}, this Undertow reads "
-            f"{STATE_VERSION}: use the version of undertow that wrote it, or start a new {what}."
-        )
-    return header, arrays
+    return checkpoint
 
 
 @contextmanager
-def _refused(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+def _refused(name: str, what: str) -> Iterator[None]:
     """What does not fit is a `CheckpointError` that says so."""
     try:
         yield
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"checkpoint {os.fspath(path)} does not fit this Undertow ({error}): "
+            f"checkpoint {name} does not fit this Undertow ({error}): "
             f"use the version of undertow that wrote it, or start a new {what}."
         ) from error
 
 
-def _selection(header: dict[str, Any], arrays: dict[str, Any]) -> Selection:
+def _selected(header: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Of state version 3, which could hold several models of one stream: the header of the one that predicted best,
+    and what the names of its arrays begin with."""
+    position, best = min(enumerate(header["members"]), key=lambda held: (held[1]["judged"] == 0, held[1]["score"]))
+    return {**header, **best, "config": header["configs"][best["config"]]}, f"{position}."
+
+
+def _learner(header: dict[str, Any], arrays: dict[str, Any]) -> Learner:
     shape = tuple(int(size) for size in header["shape"])
     entries = None if header.get("entries") is None else int(header["entries"])
-    configs = tuple(Config(**settings) for settings in header["configs"])
-    candidates = []
-    for position, held in enumerate(header["members"]):
-        config = configs[held["config"]]
-        core = _core(_expected(config, shape, entries, int(held["places"])), arrays, f"{position}.", config)
-        missing = tuple(int(count) for count in held["missing"])
-        state = State(config, shape, float(held["unit"]), int(held["steps"]), core, missing)
-        candidates.append(Candidate(state, float(held["score"]), int(held["judged"])))
-    if not candidates:
-        raise ValueError("no model inside")
-    typical = _fitting(arrays, "typical", shape if entries is None else (0,), np.float64)
-    steps, changed, next_trial = (int(header[name]) for name in ("steps", "changed", "next_trial"))
-    history = History.from_header(header.get("history"), steps)
-    return Selection(configs, tuple(candidates), steps, typical, changed, next_trial, history)
+    config, steps = Config(**header["config"]), int(header["steps"])
+    core = _core(_expected(config, shape, entries, int(header["places"])), arrays, config)
+    missing = tuple(int(count) for count in header["missing"])
+    state = State(config, shape, float(header["unit"]), steps, core, missing)
+    return Learner(state, History.from_header(header.get("history"), steps))
 
 
 def _expected(config: Config, shape: tuple[int, ...], entries: int | None = None, capacity: int | None = None) -> Core:
@@ -165,12 +181,10 @@ def _expected(config: Config, shape: tuple[int, ...], entries: int | None = None
     return core
 
 
-def _core(expected: Core, arrays: dict[str, Any], prefix: str, config: Config) -> Core:
+def _core(expected: Core, arrays: dict[str, Any], config: Config) -> Core:
     leaves, tree = jax.tree_util.tree_flatten_with_path(expected)
     with precision(config):
-        found = [
-            jax.numpy.asarray(_fitting(arrays, prefix + name_of(keys), leaf.shape, leaf.dtype)) for keys, leaf in leaves
-        ]
+        found = [jax.numpy.asarray(_fitting(arrays, name_of(keys), leaf.shape, leaf.dtype)) for keys, leaf in leaves]
     core: Core = jax.tree_util.tree_unflatten(tree, found)
     return core
 

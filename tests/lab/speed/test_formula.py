@@ -48,7 +48,7 @@ def loops(program):
 
 def test_the_formula_counts_what_a_sweep_multiplies():
     shape, window, rank = (20, 15, 10), 5, 4  # traced, not compiled
-    config = make_config("fixed", max_rank=rank, window=window)
+    config = make_config(max_rank=rank, window=window)
     state = functional.init(config, shape)
     program = jax.make_jaxpr(model_step)(
         state.core, np.zeros(shape, np.float32), np.ones(shape, bool), config.settings()

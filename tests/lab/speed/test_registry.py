@@ -22,7 +22,7 @@ def test_names_are_unique_and_baselines_are_known():
         assert workload.kind in ("synthetic full", "synthetic masked", "recorded")
 
 
-OTHERS = [pytest.param(name, marks=pytest.mark.full) for name in WORKLOADS if name not in ("auto", "small")]
+OTHERS = [pytest.param(name, marks=pytest.mark.full) for name in WORKLOADS if name not in ("default", "small")]
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ def test_accuracy_is_the_median_error_of_every_preset(store, reporter, monkeypat
     monkeypatch.setattr(accuracy, "ROWS", accuracy.ROWS[1:2])
     table, numbers = accuracy.accuracy([0, 1], store, reporter)
     (found,) = numbers.values()
-    assert set(found) == {*accuracy.PRESETS, *NAIVE}
-    assert [one["error"] for one in found["fixed"]] == pytest.approx([0.01, 0.01], rel=1e-4)
+    assert set(found) == {"default", *accuracy.UNDERTOW, *NAIVE}
+    assert [one["error"] for one in found["tuned"]] == pytest.approx([0.01, 0.01], rel=1e-4)
     assert found["default"][0]["f1"] == 1
     (row,) = table.rows
     assert row[:4] == ("40×40 r5, 15 % observed", "0.0100", "1.000", "5.0")
@@ -26,14 +26,13 @@ def test_every_row_of_accuracy_and_fidelity_is_a_case():
         assert len(DATASETS[row.dataset].case(row.condition, slices=2, burn_in=1).data) == 2
 
 
-def test_recorded_streams_show_what_was_chosen(store, reporter, tiny, monkeypatch):
+def test_recorded_streams_show_error_and_calibration(store, reporter, tiny, monkeypatch):
     monkeypatch.setitem(recorded.DATASETS, "abilene", replace(tiny, name="abilene", recorded=True))
     row = replace(recorded.ROWS[0], slices=25)
-    table, numbers = recorded.recorded([row], [0], store, reporter, cost=True)
+    table, numbers = recorded.recorded([row], [0], store, reporter)
     (found,) = numbers[row.name]
     assert found["undertow"] == pytest.approx(0.01, rel=1e-3)
-    assert found["chosen"]["level"] == "x"
-    assert found["cost"] == pytest.approx(1)
+    assert 0 <= found["within"] <= 1
     assert set(recorded.BASELINES) <= set(found)
     assert len(table.rows[0]) == len(table.headings)
 

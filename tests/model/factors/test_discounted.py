@@ -386,7 +386,7 @@ def test_the_state_does_not_grow_and_the_step_is_compiled_once():
 
 
 def test_without_recursive_memory_there_are_none():
-    core = init_core(ut.make_config("fixed", max_rank=3, window=3).settings(), (6, 5))
+    core = init_core(ut.make_config(max_rank=3, window=3).settings(), (6, 5))
     assert core.factors.discounted is None
     assert core.outliers.discounted is None
 
@@ -397,7 +397,7 @@ def test_a_short_window_remembers_evicted_slices():
     stream = drifting((15, 15), 3, slices=50, observed=0.25, drift=0.0, seed=1)
     errors = {}
     for memory in ("window", "recursive"):
-        state = ut.init(ut.make_config("fixed", memory=memory, max_rank=5, window=4), (15, 15))
+        state = ut.init(ut.make_config(memory=memory, max_rank=5, window=4), (15, 15))
         found = []
         for x, truth in zip(stream.values, stream.low_rank, strict=True):
             state, result = ut.step(state, x)

@@ -84,7 +84,7 @@ def test_a_stream_comes_out_the_same_with_and_without_separable_sums(monkeypatch
     values[19, 4, 4] = 1e15  # too large to compute with: a hole that nobody announced
     values[14, :6] = np.nan
     settings = {"max_rank": 4, "window": 4, "dtype": "float64", **PLAIN}
-    masked, quick = ut.RobustCP("fixed", **settings), ut.RobustCP("fixed", **settings)
+    masked, quick = ut.RobustCP(**settings), ut.RobustCP(**settings)
     taken = []
     for x in values:
         monkeypatch.setattr(capacity, "LARGE_WINDOW", 10**9)
@@ -112,14 +112,14 @@ def test_only_models_with_separable_weights_use_separable_sums():
         ({"robust": False, "noise": "entry"}, False),
         ({**PLAIN, "level": True}, False),
     ):
-        state = ut.init(ut.make_config("fixed", max_rank=2, **settings), shape)
+        state = ut.init(ut.make_config(max_rank=2, **settings), shape)
         assert (missing_capacity(state) is not None) == expected
-    assert missing_capacity(ut.init(ut.make_config("fixed", max_rank=2, **PLAIN), (5, 5))) is None
+    assert missing_capacity(ut.init(ut.make_config(max_rank=2, **PLAIN), (5, 5))) is None
 
 
 def test_few_missing_entries_take_little_capacity():
     """Capacity for none, for one in 500 entries, for one in 50."""
-    state = ut.init(ut.make_config("fixed", max_rank=2, window=4, **PLAIN), (200, 200))
+    state = ut.init(ut.make_config(max_rank=2, window=4, **PLAIN), (200, 200))
     entries = 4 * 200 * 200
     for count, most in (
         (0, 0),

@@ -1,4 +1,4 @@
-"""Undertow as a subject: one model with its settings given, the same on sparse slices, and the estimator by default."""
+"""Undertow as a subject: one model with its settings given, the same on sparse slices, and the default model."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from undertow.config import make_config
 from undertow.engine import functional
 from undertow.engine.state import precision
-from undertow.estimator import RobustCP
 from undertow.inputs.scaling import Scaling
 from undertow.inputs.transfer import DeviceSlice
 from undertow.lab.speed.formula import sparse_flops, sweep_flops
 from undertow.lab.speed.slices import Floats, Slices
 from undertow.lab.speed.subject import Subject
 from undertow.model.step import step as model_step
+from undertow.runs.default_model import default_model
 
 if TYPE_CHECKING:
     from undertow.lab.speed.workload import Workload
@@ -29,7 +29,7 @@ class OneModel(Subject):
     """`functional.step` with settings given: values from and results to the host are part of the time."""
 
     def __init__(self, workload: Workload, slices: Slices) -> None:
-        config = make_config("fixed", max_rank=workload.max_rank, window=workload.window, **workload.settings)
+        config = make_config(max_rank=workload.max_rank, window=workload.window, **workload.settings)
         self.values = slices.values
         self.state = functional.init(config, workload.shape)
         self.last: Floats | None = None
@@ -47,7 +47,7 @@ class OneModel(Subject):
     def flops(self, iterations: int) -> float:
         """The matrix products of the sweeps."""
         config = self.state.config
-        return iterations * sweep_flops(self.state.shape, config.window, config.max_rank)
+        return iterations * sweep_flops(self.state.shape, config.window, config.rank_limit(self.state.shape))
 
     def memory(self) -> int | None:
         """Arguments, results and temporary arrays of the compiled step."""
@@ -75,9 +75,7 @@ class SparseModel(OneModel):
     """`functional.step` on sparse slices, of which only observed entries are kept."""
 
     def __init__(self, workload: Workload, slices: Slices) -> None:
-        config = make_config(
-            "fixed", max_rank=workload.max_rank, window=workload.window, noise="shared", **workload.settings
-        )
+        config = make_config(max_rank=workload.max_rank, window=workload.window, noise="shared", **workload.settings)
         self.values = slices.values
         self.state = functional.init(config, workload.shape, max(one.values.size for one in slices.values))
         self.last: Floats | None = None
@@ -85,7 +83,7 @@ class SparseModel(OneModel):
     def flops(self, iterations: int) -> float:
         """Of the sums over entries."""
         config, entries = self.state.config, self.values[0].values.size
-        return iterations * sparse_flops(self.state.shape, entries, config.window, config.max_rank)
+        return iterations * sparse_flops(self.state.shape, entries, config.window, config.rank_limit(self.state.shape))
 
     def _lowered(self) -> Any:
         state = self.state
@@ -95,22 +93,22 @@ class SparseModel(OneModel):
         )
 
 
-class Automatic(Subject):
-    """`RobustCP` with its defaults: several models side by side, and the choice between them."""
+class Default(Subject):
+    """The default model, nothing set but what the workload says."""
 
     def __init__(self, workload: Workload, slices: Slices) -> None:
         self.values = slices.values
-        self.model = RobustCP(**workload.settings)
+        self.model = default_model(**workload.settings)
         self.last: Floats | None = None
 
     def feed(self, t: int) -> int:
-        """One update; the sweeps are those of the selected model."""
+        """One update."""
         result = self.model.update(self.values[t])
         self.last = result.low_rank
         return int(result.iterations)
 
     def low_rank(self) -> Floats | None:
-        """Of the selected model."""
+        """The low rank, with the level where there is one."""
         return self.last
 
     def snapshot(self) -> Self:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from undertow.lab.names import pick
 from undertow.lab.speed.baselines import ALL, ONLINE
-from undertow.lab.speed.model import Automatic, SparseModel
+from undertow.lab.speed.model import Default, SparseModel
 from undertow.lab.speed.slices import airport_video, scattered
 from undertow.lab.speed.workload import Workload
 
@@ -22,11 +22,11 @@ _ALL = (
         baselines=ALL,
     ),
     Workload(
-        "auto",
-        "the same with defaults: several models side by side, and the choice between them",
+        "default",
+        "the same with nothing set",
         (40, 40),
         observed=0.5,
-        make=Automatic,
+        make=Default,
         quick=False,
     ),
     Workload(

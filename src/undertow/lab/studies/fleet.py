@@ -68,7 +68,7 @@ def fleet(
     sizes = "×".join(map(str, shape))
     say(f"{device.device_kind} ({device.platform}), {members} members of {sizes}, {settings}")
     say(f"compiled, and windows filled, in {time.perf_counter() - begun:.0f} s")
-    models = [ut.RobustCP("fixed", **settings) for _ in range(min(singles, members))]
+    models = [ut.RobustCP(**settings) for _ in range(min(singles, members))]
     for i, model in enumerate(models):
         for t in range(window + 2):
             model.update(x[t, i]).rank  # noqa: B018
@@ -76,7 +76,7 @@ def fleet(
     for t in range(window + 2, len(x)):
         begun = time.perf_counter()
         result = together.update(x[t])
-        jax.block_until_ready(result._outputs[0].reports)  # type: ignore[no-untyped-call]
+        jax.block_until_ready(result._output.reports)  # type: ignore[no-untyped-call]
         there = time.perf_counter()
         result.low_rank, result.outlier_probability, result.flags  # noqa: B018
         kept.append(there - begun)

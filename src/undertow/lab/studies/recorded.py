@@ -1,8 +1,7 @@
 """Recorded streams: Undertow by default beside naive methods and baselines.
 
-Mean over seeds of: the relative error on hidden entries, averaged over slices 20.. (F-measure of the foreground for
-the lobby); how many hidden entries lie within ±1.96 std; and what the choice of settings costs: the time over that of
-the settings chosen, pinned, in the same run. Needs the recordings (see `undertow.lab.recordings`).
+Mean over seeds of the relative error on hidden entries, averaged over slices 20.. (F-measure of the foreground for the
+lobby), and of how many hidden entries lie within ±1.96 std. Needs the recordings (see `undertow.lab.recordings`).
 """
 
 from __future__ import annotations
@@ -72,7 +71,6 @@ def recorded(
     seeds: Sequence[int],
     store: ResultStore,
     reporter: Reporter,
-    cost: bool = False,
     folder: Folder = None,
 ) -> tuple[StudyTable, Numbers]:
     """Every method on these rows and seeds; a row whose file is missing is left out with a sentence.
@@ -82,24 +80,23 @@ def recorded(
         seeds: which.
         store: of finished results.
         reporter: shows progress.
-        cost: measure what choosing settings costs; run it on an idle machine.
         folder: of the data files.
     """
     reporter.begin(len(rows) * len(seeds) * (1 + len(BASELINES)))
-    headings = ("stream", "Undertow", "within ±1.96 std", "cost", *BASELINES)
+    headings = ("stream", "Undertow", "within ±1.96 std", *BASELINES)
     table = StudyTable(f"Recorded streams, mean over {len(seeds)} seeds", headings)
     numbers: Numbers = {}
     for row in rows:
-        found = [measure(row, row.case(seed, folder), store, reporter, cost) for seed in seeds]
+        found = [measure(row, row.case(seed, folder), store, reporter) for seed in seeds]
         if any(found):
             numbers[row.name] = found
-            columns = ("undertow", "within", "cost", *BASELINES)
+            columns = ("undertow", "within", *BASELINES)
             table.rows.append((row.name, *(mean([one.get(key) for one in found]) for key in columns)))
     return table, numbers
 
 
-def measure(row: Row, case: Case, store: ResultStore, reporter: Reporter, cost: bool = False) -> dict[str, Any]:
-    """Every method on one case: its score; of Undertow also the calibration, the settings chosen, and their cost."""
+def measure(row: Row, case: Case, store: ResultStore, reporter: Reporter) -> dict[str, Any]:
+    """Every method on one case: its score; of Undertow also the calibration."""
     found: dict[str, Any] = {}
     for name in ("undertow", *BASELINES):
         method = ALL_METHODS[name]
@@ -110,14 +107,5 @@ def measure(row: Row, case: Case, store: ResultStore, reporter: Reporter, cost: 
         if result["status"] == "ok":
             found[name] = result["scores"][row.score]
             if name == "undertow":
-                found |= {"within": result["scores"]["coverage"], "chosen": result["chosen"]}
-                if cost:
-                    found["cost"] = result["total_seconds"] / _pinned_seconds(case, result["chosen"])
+                found["within"] = result["scores"]["coverage"]
     return found
-
-
-def _pinned_seconds(case: Case, chosen: Settings) -> float:
-    """Seconds with these settings given, once everything is compiled."""
-    pinned = {"preset": "fixed", **chosen}
-    ALL_METHODS["undertow"].follow(case.data, pinned)
-    return float(ALL_METHODS["undertow"].follow(case.data, pinned).seconds[2:].sum())

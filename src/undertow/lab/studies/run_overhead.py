@@ -1,8 +1,7 @@
 """What a run costs over bare `update` calls, on 144×176 video, in one process.
 
 Bare calls and whole runs (reading a file, the store with its default arrays, alerts, checkpoints) take turns on the
-same frames with fresh models, in turn first and second; the models choose nothing (preset "fixed"), since the
-quicker a step, the more the run shows. Wall time is what counts, but on a machine with other work it
+same frames with fresh models, in turn first and second. Wall time is what counts, but on a machine with other work it
 swings by a quarter either way; processor time of all threads together does not, and bounds what the run can add.
 """
 
@@ -58,7 +57,9 @@ def now() -> Times:
     return np.array([time.perf_counter(), time.process_time()])
 
 
-def run_overhead(frames: int = 80, rounds: int = 5, preset: str = "fixed", say: Callable[[str], None] = print) -> None:
+def run_overhead(
+    frames: int = 80, rounds: int = 5, preset: str = "default", say: Callable[[str], None] = print
+) -> None:
     """Take turns, say every round, and the median at the end.
 
     Args:

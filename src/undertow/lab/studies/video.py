@@ -105,7 +105,7 @@ def video(
     """
     settings: dict[str, Any] = {"robust": False, "noise": "shared"} if plain else {}
     stream = frames(shape, 28 + slices, observed, 0.0 if plain else 0.02)
-    model = ut.RobustCP("fixed", max_rank=15, window=20, **settings)
+    model = ut.RobustCP(max_rank=15, window=20, **settings)
     for x in stream[:24]:
         rank = model.update(x).rank
     sizes = "×".join(map(str, shape))

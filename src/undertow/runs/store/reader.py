@@ -64,7 +64,7 @@ class StoredRun:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Of the model: as configured, or as it selected them."""
+        """Of the model, with what depends on the stream."""
         attributes = self.dataset.attrs
         return {**_parsed(attributes.get("settings")), **_parsed(attributes.get("settings_in_force"))}
 
