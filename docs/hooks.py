@@ -154,9 +154,7 @@ def settings_page() -> str:
             "# Settings",
             "",
             "Keywords of `undertow.RobustCP`, `undertow.Fleet` and `undertow.make_config`; on the command line "
-            '`--set name=value`. All are optional. With `preset="default"` what is not given of `level`, `robust`, '
-            "`noise`, `scale`, `forgetting` and `max_rank` is [chosen for the stream](../concepts/selection.md), "
-            "and `result.settings` says how.",
+            "`--set name=value`. All are optional; which suit what: [concepts](../concepts/settings.md).",
             "",
             *table(("setting", "default", "other presets", "meaning"), rows),
             "",

@@ -198,11 +198,13 @@ def ablation(
 
 @bench.command()
 def fidelity(
-    methods: Annotated[str, typer.Option(help="Names, separated by commas.")] = "online_cp,online_sgd,olstec,brtf",
+    methods: Annotated[
+        str, typer.Option(help="Names, separated by commas.")
+    ] = "online_cp,online_sgd,olstec,brtf,undertow_paper,undertow_paper_converged",
     seeds: Seeds = 5,
     out: Out = _OUT,
 ) -> None:
-    """Baselines beside what their published codes gave; exit code 1 where one is off by more than a fifth."""
+    """Baselines and the paper's preset beside the published codes; exit code 1 if a baseline is off by over a fifth."""
     from undertow.lab.names import separated
     from undertow.lab.studies.fidelity import LIMIT, within
     from undertow.lab.studies.fidelity import fidelity as study

@@ -63,13 +63,13 @@ def _rows(board: dict[str, Any]) -> Table:
     table = Table(title="Best method of every row (relative error)", title_justify="left")
     for heading in ("data set", "observed", "decided by"):
         table.add_column(heading)
-    for heading in ("Undertow", "paper preset", "best baseline", "best naive", "best"):
+    for heading in ("Undertow", "paper preset", "converged", "best baseline", "best naive", "best"):
         table.add_column(heading, justify="right")
     everyone = columns(board)
     for row in board["rows"]:
         score = row["decided_by"]
         if score is None:
-            table.add_row(row["title"], row["condition"], "nothing ran", *["–"] * 5, style="dim")
+            table.add_row(row["title"], row["condition"], "nothing ran", *["–"] * 6, style="dim")
             continue
 
         def best(row: dict[str, Any], score: str, *families: str) -> str:
@@ -82,7 +82,7 @@ def _rows(board: dict[str, Any]) -> Table:
 
         undertow = [
             next((value_of(row, column, score) for column in everyone if column.method == name), None)
-            for name in ("undertow", "undertow_paper")
+            for name in ("undertow", "undertow_paper", "undertow_paper_converged")
         ]
         first = winner(board, row, score)
         won = first is not None and first.family == "undertow"

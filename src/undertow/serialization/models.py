@@ -14,21 +14,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from undertow.config import Config, make_config
+from undertow.config import Config
 from undertow.engine.history import COUNTS, History
 from undertow.engine.learner import Learner
 from undertow.engine.state import State, precision
 from undertow.model.step import init_core
 from undertow.model.types import Core
 from undertow.serialization.container import CheckpointError
+from undertow.serialization.former import current_params
 
 STATE_VERSION = 4
 """Raise it whenever the meaning or the names of the arrays change, and say here how to read older ones."""
 READABLE = (3, 4)
-FORMER_PRESETS = {"fixed": "default"}
-"""Presets of earlier versions, and what they are called now."""
-FORMER_MAX_RANK = 15
-"""Where none was given, before it depended on the size of a slice."""
 NAMES_IN_FILES = {
     "active": "alive",
     "entry_index": "places",
@@ -78,23 +75,6 @@ def unpacked(checkpoint: Checkpoint, name: str) -> tuple[dict[str, Any], Learner
             arrays = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
             params = current_params(params, Config(**header["config"]))
         return params, _learner(header, arrays)
-
-
-def current_params(params: dict[str, Any], config: Config | None = None) -> dict[str, Any]:
-    """Settings that were given to an earlier version, as they would be given now.
-
-    Args:
-        params: `preset` and settings; None where the preset decides.
-        config: What they amounted to, where that is known: whatever the presets have otherwise now is added.
-    """
-    if params["preset"] in FORMER_PRESETS:
-        largest = FORMER_MAX_RANK if params.get("max_rank") is None else params["max_rank"]
-        params = {**params, "preset": FORMER_PRESETS[params["preset"]], "max_rank": largest}
-    if config is None:
-        return params
-    now = make_config(**params)
-    other = {name: value for name, value in asdict(config).items() if value != getattr(now, name)}
-    return {**params, **other}
 
 
 def packed_fleet(header: dict[str, Any], arrays: dict[str, Any]) -> Checkpoint:

@@ -94,7 +94,7 @@ class SparseModel(OneModel):
 
 
 class Default(Subject):
-    """The default model, nothing set but what the workload says."""
+    """The default model."""
 
     def __init__(self, workload: Workload, slices: Slices) -> None:
         self.values = slices.values

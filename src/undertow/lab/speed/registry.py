@@ -23,7 +23,7 @@ _ALL = (
     ),
     Workload(
         "default",
-        "the same with nothing set",
+        "the same through the default model",
         (40, 40),
         observed=0.5,
         make=Default,
