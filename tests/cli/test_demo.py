@@ -52,7 +52,7 @@ def test_undertow_beats_the_naive_baselines(shown):
 
 @pytest.mark.slow
 def test_demo_shows_tables_and_writes_store_report_and_picture(tmp_path, shown, monkeypatch):
-    monkeypatch.setattr("undertow.runs.entry._default_model", StubModel)
+    monkeypatch.setattr("undertow.runs.default_model.default_model", StubModel)
     text = shown()
     for words in ("rank at the end", "anomalies found", "anomalies missed", "false alarms", "time in all"):
         assert words in text

@@ -1,5 +1,6 @@
 """Saving and loading: bit-identical continuation, and refusal with a reason."""
 
+import math
 import subprocess
 import sys
 from itertools import product
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.engine import learner
 from undertow.lab.synthetic.streams import drifting
-from undertow.serialization import container
+from undertow.serialization import container, models
 
 pytestmark = pytest.mark.slow
 DATA = drifting((6, 5), 2, slices=14, observed=0.8, seed=5)
@@ -42,6 +44,7 @@ def test_a_killed_process_goes_on_where_it_saved(tmp_path):
     script = f"""
 import os, signal
 import undertow as ut
+from undertow.engine import learner
 from undertow.lab.synthetic import drifting
 values = drifting((6, 5), 2, slices=14, observed=0.8, seed=5).values
 model = ut.RobustCP(max_rank=3, window=4).partial_fit(values[:8])
@@ -137,9 +140,11 @@ def test_a_model_that_has_seen_nothing_has_no_bytes():
         ut.RobustCP().to_bytes()
 
 
-def test_the_size_is_that_of_the_window_and_the_rows(saved):
-    """What the documentation says: 4 · (13 W + 5 L) bytes an entry at most, and the rows' covariances."""
-    model = ut.RobustCP(max_rank=4, window=5).partial_fit(drifting((40, 30), 2, slices=3).values)
-    entries, rows = 40 * 30, 40 + 30 + 5
-    arrays = entries * 4 * 8 * 5 + 4 * rows * 4**2 * 2
-    assert len(model.to_bytes()) < arrays + 20_000
+@pytest.mark.parametrize(("level", "bytes_per_entry"), [(False, 9), (True, 17)])
+@pytest.mark.parametrize("shape", [(6, 5), (40, 40), (144, 176)])
+def test_the_size_is_what_the_documentation_says(shape, level, bytes_per_entry):
+    config = ut.make_config(level=level).sized(shape)
+    size = len(container.to_bytes(*models.packed({}, learner.start(config, shape))))
+    window = bytes_per_entry * config.window * math.prod(shape)
+    rows = 4 * config.max_rank**2 * (sum(shape) + config.window)
+    assert window + rows < size < 1.35 * (window + rows) + 14_000
