@@ -156,7 +156,7 @@ def tracker(
     \b
       undertow bench tracker --list                                # which rows there are, and what is asked
       undertow bench tracker --rows walks,slice- --masks 2         # one row, and all that begin with slice-
-      undertow bench tracker --method cp,last_value --set cp.preset=fixed --jobs 2
+      undertow bench tracker --method cp,last_value --set cp.preset=fast --jobs 2
 
     Every trial is a line of tracker.jsonl in the folder.
     """
@@ -187,7 +187,7 @@ def ablation(
 ) -> None:
     """Rows of `undertow bench tracker` with and without: once as given, then once for every replacement.
 
-    Example: undertow bench ablation --rows student,walks --method cp --set preset=fixed --replace robust=false
+    Example: undertow bench ablation --rows student,walks --method cp --set preset=fast --replace robust=false
     """
     from undertow.lab.models import DEFAULT
     from undertow.lab.studies.entries import settings_of, variants

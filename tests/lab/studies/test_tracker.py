@@ -71,16 +71,16 @@ def test_settings_of_one_method_or_of_all():
     assert settings_of(["a=1", "b=text", "c=false", "d=x=y"]) == {"a": 1, "b": "text", "c": False, "d": "x=y"}
     with pytest.raises(ValueError, match="a setting must be name=value, got 'a': write"):
         settings_of(["a"])
-    made = entries(["cp", "last_value"], ["cp.preset=fixed", "all=1"])
-    assert [entry.label for entry in made] == ["cp preset=fixed all=1", "last_value all=1"]
+    made = entries(["cp", "last_value"], ["cp.preset=fast", "all=1"])
+    assert [entry.label for entry in made] == ["cp preset=fast all=1", "last_value all=1"]
 
 
 def test_with_and_without():
-    made = variants("cp", {"preset": "fixed"}, ["robust=false", "window=5+max_rank=3"])
+    made = variants("cp", {"preset": "default"}, ["robust=false", "window=5+max_rank=3"])
     assert [dict(entry.settings) for entry in made] == [
-        {"preset": "fixed"},
-        {"preset": "fixed", "robust": False},
-        {"preset": "fixed", "window": 5, "max_rank": 3},
+        {"preset": "default"},
+        {"preset": "default", "robust": False},
+        {"preset": "default", "window": 5, "max_rank": 3},
     ]
     with pytest.raises(ValueError, match="needs at least one replacement"):
         variants("cp", {}, [])

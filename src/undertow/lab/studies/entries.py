@@ -30,8 +30,8 @@ def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
     """Settings from "name=value" texts; a value is JSON where it can be read as such, else text.
 
     Example:
-        >>> settings_of(["preset=fixed", "max_rank=8", "level=false"])
-        {'preset': 'fixed', 'max_rank': 8, 'level': False}
+        >>> settings_of(["preset=fast", "max_rank=8", "level=false"])
+        {'preset': 'fast', 'max_rank': 8, 'level': False}
     """
     found = {}
     for pair in pairs:
