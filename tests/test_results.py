@@ -68,12 +68,6 @@ def test_a_single_result_has_no_members():
             ask(result)
 
 
-def test_outliers_may_come_from_another_model():
-    result = ut.Result(single(10.0), single(20.0))
-    np.testing.assert_allclose(result.outliers, -2 * result.mean)
-    assert result.noise_std == 20
-
-
 def test_what_is_full_below_max_rank_is_not_full():
     assert ut.Result(single(flags=Flags.RANK_FULL.value)).status.codes == ()
 

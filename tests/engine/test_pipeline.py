@@ -56,7 +56,7 @@ def test_what_was_asked_of_the_last_slices_is_copied_asynchronously(slices, monk
     model, counts = ut.RobustCP(**SETTINGS), []
     for number, x in enumerate(slices):
         result = model.update(x)
-        (report,) = result._outputs[0].reports
+        (report,) = result._output.reports
         parts = [report.low_rank, report.outlier_probability, report.outliers]
         counts.append([any(one is part for one in sent) for part in parts])
         if number < 2:

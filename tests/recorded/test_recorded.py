@@ -14,6 +14,8 @@ from recorded.programs import digests
 from recorded.streams import MODELS, SMALL, dense
 
 import undertow as ut
+from undertow.runs.store.reader import open_store
+from undertow.serialization import container
 
 HERE = Path(__file__).parent
 IN_MAKE_TEST = ("default", "fixed", "level", "paper", "sparse")
@@ -71,6 +73,22 @@ def test_a_recorded_fleet_goes_on():
     for one in x[6:]:
         expected, result = model.update(one), fleet.update(np.stack([one, 2 * one]))
         np.testing.assert_allclose(result.low_rank, np.stack([expected.low_rank, 2 * expected.low_rank]), rtol=1e-6)
+
+
+def test_a_run_of_several_models_goes_on_with_the_one_that_predicted_best(tmp_path):
+    pytest.importorskip("xarray")
+    x, folder = dense((6, 5), 2), tmp_path / "store"
+    np.save(tmp_path / "x.npy", x)
+    ut.run(tmp_path / "x.npy", ut.RobustCP(**SMALL), store=folder, limit=6)
+    (path, *_) = sorted((folder / ".undertow").glob("checkpoint-*"), reverse=True)
+    header, arrays = container.read(path)
+    arrays["model"] = np.frombuffer((HERE / "default.ckpt").read_bytes(), np.uint8)  # as an earlier version left it
+    container.write(path, header, arrays)
+    summary = ut.run(tmp_path / "x.npy", ut.RobustCP(**SMALL), store=folder, resume=True)
+    assert (summary.slices, summary.new_slices) == (9, 3)
+    best = ut.load(HERE / "default.ckpt")
+    last = [best.update(one).low_rank for one in x[6:]][-1]
+    np.testing.assert_allclose(open_store(folder).slice("low_rank", 8), last, rtol=1e-5, atol=1e-5)
 
 
 def test_a_recorded_store_is_read_and_gone_on_with(tmp_path, monkeypatch):
