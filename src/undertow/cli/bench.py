@@ -12,29 +12,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from undertow.cli.bench_criteria import ablation, tracker
+from undertow.cli.bench_tables import OUT, Data, Out, show_tables
+
 if TYPE_CHECKING:
     from undertow.lab.store import ResultStore
-    from undertow.lab.studies.entries import Entry
     from undertow.lab.studies.table import StudyTable
 
 bench = typer.Typer(no_args_is_help=True, help="Measure accuracy and speed: every number that the documentation names.")
 
 Seeds = Annotated[int, typer.Option(min=1, help="How many seeds.")]
 FirstSeed = Annotated[int, typer.Option(min=0, help="The first of them; settings were chosen on 0 to 4.")]
-Out = Annotated[Path, typer.Option(help="Folder for results, numbers and pages.")]
-Data = Annotated[Path | None, typer.Option(help="Folder of the data files.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Do not use results of earlier runs.")]
 Shape = Annotated[str, typer.Option(help="Of a slice, 144x176.")]
-Rows = Annotated[str | None, typer.Option(help="Names, separated by commas; one that ends in - begins several.")]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting, name=value, of one method only method.name=value.")
-]
-Masks = Annotated[int, typer.Option(min=1, help="How many masks or seeds; some rows have their own number.")]
-UnseenSeed = Annotated[int, typer.Option(min=0, help="The first of them; settings were chosen on 0 to 4.")]
-Slices = Annotated[int | None, typer.Option(min=25, help="No stream is longer: for a quick look.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Worker processes.")]
-
-_OUT = Path("undertow-bench")
 
 
 @bench.command()
@@ -47,7 +37,7 @@ def speed(
         typer.Option("--growth/--no-growth", help="How cost grows with size [default: without --quick or --workload]."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Large workloads also without a GPU.")] = False,
-    out: Out = _OUT,
+    out: Out = OUT,
     data: Data = None,
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object.")] = False,
 ) -> None:
@@ -94,7 +84,7 @@ def speed(
 
 
 @bench.command()
-def accuracy(seeds: Seeds = 5, first_seed: FirstSeed = 0, out: Out = _OUT, fresh: Fresh = False) -> None:
+def accuracy(seeds: Seeds = 5, first_seed: FirstSeed = 0, out: Out = OUT, fresh: Fresh = False) -> None:
     """Error on generated streams: default settings, settings tuned per row, the other presets, naive methods."""
     from undertow.lab.studies.accuracy import accuracy as study
 
@@ -106,7 +96,7 @@ def recorded(
     seeds: Seeds = 5,
     first_seed: FirstSeed = 0,
     rows: Annotated[str, typer.Option(help="Only rows whose name holds this.")] = "",
-    out: Out = _OUT,
+    out: Out = OUT,
     data: Data = None,
     fresh: Fresh = False,
 ) -> None:
@@ -123,7 +113,7 @@ def changes(seeds: Seeds = 5, first_seed: FirstSeed = 0) -> None:
     """Streams that change: how soon the error is back after new factors, and which rank is found."""
     from undertow.lab.studies.changes import changes as study
 
-    _with_bars(lambda bars: [study(range(first_seed, first_seed + seeds), bars)])
+    show_tables(lambda bars: [study(range(first_seed, first_seed + seeds), bars)])
 
 
 @bench.command()
@@ -131,69 +121,11 @@ def faults(seeds: Seeds = 5, first_seed: FirstSeed = 0, data: Data = None) -> No
     """What is plainly wrong: whether first spikes and impossible sensor values are flagged."""
     from undertow.lab.studies.faults import faults as study
 
-    _with_bars(lambda bars: study(range(first_seed, first_seed + seeds), bars, data))
+    show_tables(lambda bars: study(range(first_seed, first_seed + seeds), bars, data))
 
 
-@bench.command()
-def tracker(
-    rows: Rows = None,
-    method: Annotated[
-        str | None, typer.Option(help="Names, separated by commas [default: what a user gets who sets nothing].")
-    ] = None,
-    setting: Settings = None,
-    masks: Masks = 5,
-    first_seed: UnseenSeed = 100,
-    slices: Slices = None,
-    jobs: Jobs = 1,
-    show: Annotated[bool, typer.Option("--list", help="Show the rows and do nothing.")] = False,
-    out: Out = _OUT,
-    data: Data = None,
-) -> None:
-    """One table of everything asked of a tracker, reached beside asked: recordings, generated streams, events, changes.
-
-    Examples:
-
-    \b
-      undertow bench tracker --list                                # which rows there are, and what is asked
-      undertow bench tracker --rows walks,slice- --masks 2         # one row, and all that begin with slice-
-      undertow bench tracker --method cp,last_value --set cp.preset=fast --jobs 2
-
-    Every trial is a line of tracker.jsonl in the folder.
-    """
-    from undertow.lab.models import DEFAULT
-    from undertow.lab.names import separated
-    from undertow.lab.studies.entries import entries
-
-    _criteria(
-        rows, entries(separated(method) or [DEFAULT], setting or ()), masks, first_seed, slices, jobs, show, out, data
-    )
-
-
-@bench.command()
-def ablation(
-    replace: Annotated[
-        list[str] | None,
-        typer.Option(help="A setting to replace, name=value, several at a time joined by +; again for another column."),
-    ] = None,
-    rows: Rows = None,
-    method: Annotated[str | None, typer.Option(help="One name [default: what a user gets who sets nothing].")] = None,
-    setting: Settings = None,
-    masks: Masks = 5,
-    first_seed: UnseenSeed = 100,
-    slices: Slices = None,
-    jobs: Jobs = 1,
-    out: Out = _OUT,
-    data: Data = None,
-) -> None:
-    """Rows of `undertow bench tracker` with and without: once as given, then once for every replacement.
-
-    Example: undertow bench ablation --rows student,walks --method cp --set preset=fast --replace robust=false
-    """
-    from undertow.lab.models import DEFAULT
-    from undertow.lab.studies.entries import settings_of, variants
-
-    entries = variants(method or DEFAULT, settings_of(setting or ()), replace or ())
-    _criteria(rows, entries, masks, first_seed, slices, jobs, False, out, data)
+bench.command()(tracker)
+bench.command()(ablation)
 
 
 @bench.command()
@@ -202,7 +134,7 @@ def fidelity(
         str, typer.Option(help="Names, separated by commas.")
     ] = "online_cp,online_sgd,olstec,brtf,undertow_paper,undertow_paper_converged",
     seeds: Seeds = 5,
-    out: Out = _OUT,
+    out: Out = OUT,
 ) -> None:
     """Baselines and the paper's preset beside the published codes; exit code 1 if a baseline is off by over a fifth."""
     from undertow.lab.names import separated
@@ -216,7 +148,7 @@ def fidelity(
         records.extend(found)
         return [table]
 
-    _with_bars(tables)
+    show_tables(tables)
     _write_numbers(out, "fidelity", records)
     near, compared = within(records)
     typer.echo(f"{near} of {compared} within {LIMIT:.0%} of the original")
@@ -264,30 +196,6 @@ def run_overhead(
     study(frames, rounds, preset, typer.echo)
 
 
-def _criteria(
-    rows: str | None,
-    entries: list[Entry],
-    masks: int,
-    first_seed: int,
-    slices: int | None,
-    jobs: int,
-    show: bool,
-    out: Path,
-    data: Path | None,
-) -> None:
-    """A table of criteria, reached beside asked."""
-    from undertow.lab.criteria.registry import chosen
-    from undertow.lab.names import separated
-    from undertow.lab.studies.tracker import table, tracker
-
-    wanted, seeds, lines = chosen(separated(rows)), range(first_seed, first_seed + masks), out / "tracker.jsonl"
-    if show:
-        _with_bars(lambda bars: [table(wanted, (), ())])
-        return
-    _with_bars(lambda bars: [tracker(wanted, entries, seeds, bars, lines, jobs, slices, data)[0]])
-    Console().print(f"Trials: [bold]{escape(str(lines))}[/]")
-
-
 def _study(name: str, out: Path, fresh: bool, study: Callable[[ResultStore, Any], tuple[StudyTable, Any]]) -> None:
     """A study whose results are kept: an interrupted one goes on where it stopped."""
     from undertow.lab.store import ResultStore
@@ -299,7 +207,7 @@ def _study(name: str, out: Path, fresh: bool, study: Callable[[ResultStore, Any]
         _write_numbers(out, name, numbers)
         return [table]
 
-    _with_bars(tables)
+    show_tables(tables)
 
 
 def _write_numbers(out: Path, name: str, numbers: Any) -> None:
@@ -308,21 +216,6 @@ def _write_numbers(out: Path, name: str, numbers: Any) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / f"{name}.json", numbers)
     Console().print(f"Numbers: [bold]{escape(str(out / f'{name}.json'))}[/]")
-
-
-def _with_bars(tables: Callable[[Any], list[StudyTable]]) -> None:
-    from undertow.cli.bars import Bars
-
-    console = Console()
-    with Bars(console) as bars:
-        made = tables(bars)
-    for one in made:
-        table = Table(title=one.title, title_justify="left")
-        for position, heading in enumerate(one.headings):
-            table.add_column(heading, justify="right" if position else "left")
-        for row in one.rows:
-            table.add_row(*row)
-        console.print(table)
 
 
 def _sizes(shape: str) -> tuple[int, int]:

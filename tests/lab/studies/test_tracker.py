@@ -38,6 +38,16 @@ def test_a_line_for_every_number_and_every_trial(criterion, reporter, tmp_path):
     assert [record["numbers"]["error"] for record in records] == [0.1, 0.4]
 
 
+def test_regret_is_the_error_over_the_best_of_the_others(criterion):
+    columns = [Entry("cp"), Entry("cp", {"window": 5}), Entry("last_value")]
+    records = [
+        {"row": "toy", "method": entry.method, "settings": dict(entry.settings), "numbers": {"error": error}}
+        for entry, error in zip(columns, (0.3, 0.2, None), strict=True)
+    ]
+    assert study.regret([criterion], columns, records).rows == [("a toy", "0.3", "0.2 cp window=5", "1.500")]
+    assert study.regret([criterion], columns[:1], records).rows == []
+
+
 def test_what_goes_wrong_is_said_and_stops_nothing(criterion, reporter, tmp_path):
     table, records = study.tracker([criterion], [Entry("last_value")], [13, 1], reporter, tmp_path / "t.jsonl")
     assert reporter.sentences == ["toy, last_value: the file is missing"]
@@ -76,11 +86,11 @@ def test_settings_of_one_method_or_of_all():
 
 
 def test_with_and_without():
-    made = variants("cp", {"preset": "default"}, ["robust=false", "window=5+max_rank=3"])
+    made = variants(Entry("cp", {"preset": "default"}), ["robust=false", "window=5+max_rank=3"])
     assert [dict(entry.settings) for entry in made] == [
         {"preset": "default"},
         {"preset": "default", "robust": False},
         {"preset": "default", "window": 5, "max_rank": 3},
     ]
     with pytest.raises(ValueError, match="needs at least one replacement"):
-        variants("cp", {}, [])
+        variants(Entry("cp"), [])

@@ -45,11 +45,12 @@ def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def variants(method: str, given: Mapping[str, Any], replacements: Sequence[str]) -> list[Entry]:
-    """The method as given, then once for every replacement, "name=value" or several joined by "+"."""
+def variants(given: Entry, replacements: Sequence[str]) -> list[Entry]:
+    """An entry as given, then once for every replacement, "name=value" or several joined by "+"."""
     if not replacements:
         raise ValueError("an ablation needs at least one replacement, got none: add for example --replace robust=false")
-    return [Entry(method, given), *(Entry(method, {**given, **settings_of(one.split("+"))}) for one in replacements)]
+    replaced = ({**given.settings, **settings_of(one.split("+"))} for one in replacements)
+    return [given, *(Entry(given.method, settings) for settings in replaced)]
 
 
 def entries(methods: Sequence[str], pairs: Sequence[str]) -> list[Entry]:

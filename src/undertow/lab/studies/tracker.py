@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from undertow.lab.criteria.criterion import Asked, Criterion, Trial
+from undertow.lab.criteria.measures import ratio
 from undertow.lab.criteria.registry import CRITERIA
 from undertow.lab.models import maker
 from undertow.lab.recordings.files import Folder
@@ -28,6 +29,8 @@ from undertow.lab.studies.entries import Entry
 from undertow.lab.studies.table import StudyTable
 
 Record = dict[str, Any]
+ERROR = "error"
+"""The number that is compared between entries."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,25 @@ def table(criteria: Iterable[Criterion], entries: Sequence[Entry], records: Sequ
             cells = [_cell(asked, _values(criterion.name, name, entry, records)) for entry in entries]
             title = f"{criterion.title} ({criterion.name})" if position == 0 else ""
             made.rows.append((title, name + (", worst" if asked.over == "worst" else ""), str(asked), *cells))
+    return made
+
+
+def regret(criteria: Iterable[Criterion], entries: Sequence[Entry], records: Sequence[Record]) -> StudyTable:
+    """The error of the first entry over the smallest of the others, the best of them in hindsight, row by row.
+
+    Where the others are the parts that the first is put together from, this is its regret.
+    """
+    first, *others = entries
+    made = StudyTable("Error over the best of the others", ("stream", first.label, "best of the others", "over it"))
+    for criterion in criteria:
+        if ERROR in criterion.asked:
+            error, *rest = (
+                criterion.asked[ERROR].combine(_values(criterion.name, ERROR, entry, records)) for entry in entries
+            )
+            known = [(value, entry.label) for value, entry in zip(rest, others, strict=True) if not math.isnan(value)]
+            if known and not math.isnan(error):
+                best, label = min(known)
+                made.rows.append((criterion.title, f"{error:.4g}", f"{best:.4g} {label}", f"{ratio(error, best):.3f}"))
     return made
 
 
