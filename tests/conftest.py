@@ -1,4 +1,8 @@
-"""Shared by all tests: one compilation cache for all test processes, so that no program is compiled twice."""
+"""Shared by all tests: one compilation cache for all test processes, so that no program is compiled twice.
+
+It is JAX's: that one knows a program by what it does, so most survive a change of the source. Programs that the library
+keeps are those of one version, and the tests leave the user's alone.
+"""
 
 import gc
 import os
@@ -12,6 +16,7 @@ _SHARED = Path(__file__).parents[1] / ".pytest_cache" / "jax"  # in the checkout
 _SHARED.mkdir(mode=0o700, parents=True, exist_ok=True)
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_SHARED))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+os.environ["UNDERTOW_CACHE"] = "off"
 
 
 @pytest.fixture
@@ -30,6 +35,9 @@ def programs_are_let_go():
     yield
     jax = sys.modules.get("jax")
     if jax is not None:
+        from undertow.programs.program import forget_all
+
+        forget_all()
         jax.clear_caches()
         gc.collect()
 

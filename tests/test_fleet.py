@@ -246,10 +246,10 @@ def test_nothing_is_compiled_and_little_is_fetched_in_the_long_run(monkeypatch):
             2 + 30 + 8 + 1
         )  # as if all wanted to be swept, moved and shrunk as often as allowed
         if t == 7:
-            compiled = [program._cache_size() for program in programs]
+            compiled = [program.count() for program in programs]
     sizes, works = 2, 3
-    assert batching.work_some._cache_size() <= compiled[1] + sizes * works
-    assert [programs[i]._cache_size() for i in (0, 2, 3)] == [compiled[i] for i in (0, 2, 3)]
+    assert batching.work_some.count() <= compiled[1] + sizes * works
+    assert [programs[i].count() for i in (0, 2, 3)] == [compiled[i] for i in (0, 2, 3)]
 
 
 def test_a_member_that_goes_on_alone_knows_what_was_missing():

@@ -265,10 +265,10 @@ def test_a_steady_stream_raises_no_alarm():
 def test_nothing_is_compiled_after_the_first_slice():
     values = stream(slices=30).values
     config = ut.make_config(**SMALL)
-    model_step.clear_cache()
-    programs = model_step._cache_size()
+    model_step.forget()
+    programs = model_step.count()
     state, _ = follow(values[:1], config)
-    assert model_step._cache_size() == programs + 1
+    assert model_step.count() == programs + 1
     state, _ = follow(values[1:], state=state)
     follow(np.full((2, *SHAPE), np.nan), state=state)
     follow(values[:3] * 1e-12, state=state)
@@ -277,7 +277,7 @@ def test_nothing_is_compiled_after_the_first_slice():
     follow(values[:2], ut.make_config(**SMALL, forgetting=0.7, outlier_rate=0.1, max_iterations=7))
     for kind in ("level", "level, not robust", "log"):
         follow(values[:2], ut.make_config(**SMALL, **KINDS[kind]))
-    assert model_step._cache_size() == programs + 2  # with a level, and without
+    assert model_step.count() == programs + 2  # with a level, and without
 
 
 def test_single_precision_is_close_to_double():

@@ -166,11 +166,11 @@ def test_memory_goes_with_entries_and_rows_not_with_the_size_of_a_slice():
 @pytest.mark.full
 def test_one_program_per_entry_capacity():
     config = ut.make_config(max_rank=2, window=3, noise="shared")
-    before = model_step._cache_size()
+    before = model_step.count()
     state = functional.init(config, (50, 60), entries=1)
     for count in (5, 40, 64, 80, 96, 70):
         state, _ = functional.step(
             state, ut.Entries((np.arange(count) % 50, np.arange(count) % 60), np.ones(count), (50, 60))
         )
     assert state.entry_capacity == 96
-    assert model_step._cache_size() - before == 2
+    assert model_step.count() - before == 2

@@ -10,7 +10,6 @@ import typer
 from undertow import __version__
 from undertow.cli.bench import bench
 from undertow.cli.demo import demo
-from undertow.cli.environment import use_compilation_cache
 from undertow.cli.export import export
 from undertow.cli.inspect import inspect
 from undertow.cli.report import report
@@ -45,7 +44,6 @@ def common(
     ] = False,
 ) -> None:
     """Robust Bayesian factorization and completion of streaming tensors."""
-    use_compilation_cache()
 
 
 def run(arguments: list[str]) -> int:

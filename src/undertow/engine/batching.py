@@ -12,7 +12,6 @@ are computed in vain.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
@@ -33,6 +32,7 @@ from undertow.model.report import Report
 from undertow.model.settings import Settings
 from undertow.model.step import init_core
 from undertow.model.types import Core, Window
+from undertow.programs.program import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,14 +114,14 @@ def needed(settings: Settings, window: Window, progress: Progress) -> Array:
     return jnp.where(sweep_due(progress), SWEEP, jnp.where(adapt_due(settings, progress), ADAPT, last)).astype(jnp.int8)
 
 
-@jax.jit
+@program()
 def open_all(core: Core, values: Array, mask: Array, settings: Settings) -> tuple[Window, Progress, Array]:
     """`phases.begin` for all, and what they need next."""
     window, progress = jax.vmap(begin, in_axes=(0, 0, 0, None))(core, values, mask, settings)
     return window, progress, jax.vmap(needed, in_axes=(None, 0, 0))(settings, window, progress)
 
 
-@partial(jax.jit, static_argnames="work", donate_argnames="progress")
+@program(static=["work"], donate=["progress"])
 def work_some(
     work: Callable[[Settings, Window, Progress], Progress],
     settings: Settings,
@@ -142,7 +142,7 @@ def work_some(
     return progress, asked
 
 
-@jax.jit
+@program()
 def close_all(
     core: Core, window: Window, progress: Progress, present: Array, settings: Settings
 ) -> tuple[Core, Report]:
@@ -151,28 +151,28 @@ def close_all(
     return choose_all(present, after, core), report
 
 
-@jax.jit
+@program()
 def latest_all(core: Core, which: Array, report: Report, settings: Settings) -> Report:
     """`infer.latest` for some members; the others' reports as they are."""
     chosen: Report = choose_all(which, jax.vmap(latest, in_axes=(0, None))(core, settings), report)
     return chosen
 
 
-@jax.jit
+@program()
 def cross_predict_all(core: Core, values: Array, mask: Array, half: Array, settings: Settings) -> tuple[Array, Array]:
     """`infer.cross_predict` for all."""
     means, variances = jax.vmap(cross_predict, in_axes=(0, 0, 0, 0, None))(core, values, mask, half, settings)
     return means, variances
 
 
-@partial(jax.jit, static_argnames=("settings", "size", "shape"))
+@program(static=["settings", "size", "shape"])
 def fresh(settings: Settings, size: int, shape: tuple[int, ...]) -> Core:
     """A batch of members that have seen nothing."""
     core: Core = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (size, *leaf.shape)), init_core(settings, shape))
     return core
 
 
-@partial(jax.jit, static_argnames=("settings", "with_window"))
+@program(static=["settings", "with_window"])
 def restart(core: Core, which: Array, settings: Settings, with_window: bool) -> Core:
     """Some members begin anew, with or without the slices in their window."""
     blank: Core = fresh(settings, which.shape[0], core.window.values.shape[2:])

@@ -16,14 +16,13 @@ import numpy as np
 from undertow.engine.capacity import missing_capacity, separable, with_entry_capacity, with_fitting_slots
 from undertow.engine.exclusive import check_process
 from undertow.engine.output import CrossPrediction, Output
-from undertow.engine.state import State, init, precision
+from undertow.engine.state import State, init, new_core, precision
 from undertow.inputs.packing import packed, unpacked, unpadded, unsorted_entry_index
 from undertow.inputs.scaling import Scaling, first_unit
 from undertow.inputs.sparse import AnySlice, as_any_slice, validated_indices
 from undertow.inputs.split import half
 from undertow.inputs.transfer import DeviceSlice
 from undertow.model.phases import infer as model
-from undertow.model.step import init_core
 from undertow.model.step import step as model_step
 from undertow.results import Result
 
@@ -176,5 +175,5 @@ def _with_unit(state: State, first: AnySlice) -> State:
     if unit == 0:
         return state
     with precision(state.config):
-        core = init_core(state.config.settings(), state.shape, state.entry_capacity)
+        core = new_core(state.config.settings(), state.shape, state.entry_capacity)
     return replace(state, unit=unit, core=replace(core, window=state.core.window))

@@ -19,6 +19,7 @@ from undertow.model.factors import rank
 from undertow.model.settings import Settings
 from undertow.model.step import init_core
 from undertow.model.types import Core
+from undertow.programs.program import program
 
 SPARSE_SETTINGS = {
     "level": False,
@@ -28,6 +29,16 @@ SPARSE_SETTINGS = {
     "start": "warm",
 }
 """What the settings of a model must be where only observed entries are kept."""
+
+new_core = program(static=["shape", "entries"])(init_core)
+"""`undertow.model.step.init_core` as one program; operation by operation it takes longer than the first step."""
+
+
+@program()
+def copied(core: Core) -> Core:
+    """The same arrays in memory of their own."""
+    copies: Core = jax.tree.map(jnp.copy, core)
+    return copies
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,7 @@ class State:
     def copy(self) -> State:
         """The same state in memory of its own."""
         with precision(self.config):
-            return replace(self, core=jax.tree.map(lambda leaf: leaf.copy(), self.core))
+            return replace(self, core=copied(self.core))
 
 
 def init(config: Config, shape: tuple[int, ...], entries: int | None = None) -> State:
@@ -112,7 +123,7 @@ def init(config: Config, shape: tuple[int, ...], entries: int | None = None) -> 
     config = config.sized(shape, sparse=entries is not None)
     check_memory(config, shape, entries)
     with precision(config):
-        return State(config, shape, unit=0.0, steps=0, core=init_core(config.settings(), shape, entries))
+        return State(config, shape, unit=0.0, steps=0, core=new_core(config.settings(), shape, entries))
 
 
 def precision(config: Config) -> Any:
@@ -124,7 +135,7 @@ def precision(config: Config) -> Any:
 def _on_device(config: Config, capacity: int, device: Any) -> Settings:
     """Made once: handed over number by number, settings take longer than a slice does."""
     with precision(config):
-        there: Settings = jax.tree.map(jnp.asarray, config.settings(capacity))
+        there: Settings = jax.device_put(config.settings(capacity))
     return there
 
 

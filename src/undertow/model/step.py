@@ -9,7 +9,6 @@ shrunk, where that raises the ELBO.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +28,7 @@ from undertow.model.phases.sweep import sweep, sweep_separable
 from undertow.model.report import Report
 from undertow.model.settings import Settings
 from undertow.model.types import Core, EntryIndex, Factors, Window
+from undertow.programs.program import program
 
 
 def init_core(settings: Settings, shape: tuple[int, ...], entries: int | None = None) -> Core:
@@ -59,7 +59,7 @@ def init_core(settings: Settings, shape: tuple[int, ...], entries: int | None = 
     return separate
 
 
-@partial(jax.jit, donate_argnums=0, static_argnames="holes")
+@program(static=["holes"], donate=["core"])
 def step(
     core: Core,
     values: Array,

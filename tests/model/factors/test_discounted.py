@@ -376,11 +376,11 @@ def leaves(state):
 def test_the_state_does_not_grow_and_the_step_is_compiled_once():
     config = ut.make_config("fast", max_rank=3, window=4)
     state = ut.init(config, (6, 5))
-    first, before = leaves(state), model_step._cache_size()
+    first, before = leaves(state), model_step.count()
     for x in drifting((6, 5), 2, slices=12, seed=0).values:
         state, result = ut.step(state, x)
     assert leaves(state) == first
-    assert model_step._cache_size() == before + 1
+    assert model_step.count() == before + 1
     assert np.isfinite(result.low_rank).all()
     assert float(state.core.factors.discounted.row_count.max()) > 0
 

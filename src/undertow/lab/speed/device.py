@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 import undertow
+from undertow.programs.program import forget_all
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "tensorly")
 
@@ -38,6 +39,7 @@ def in_words(found: dict[str, Any]) -> str:
 def let_programs_go() -> None:
     """Forget what was compiled. A process may map a limited number of pieces of memory, every program takes some, and
     all workloads and sizes together would need more: the process died near its end."""
+    forget_all()
     jax.clear_caches()  # type: ignore[no-untyped-call]
     gc.collect()
 

@@ -17,9 +17,10 @@ from undertow.model.phases.begin import usable
 from undertow.model.report import Report, report_slice, usual_noise
 from undertow.model.settings import Settings
 from undertow.model.types import Core, EntryIndex, Window
+from undertow.programs.program import program
 
 
-@jax.jit
+@program()
 def smooth(core: Core, lag: Array, settings: Settings) -> Report:
     """What is known now about the slice `lag` steps before the newest."""
     slot = jnp.mod(core.window.newest - lag, settings.window)
@@ -29,7 +30,7 @@ def smooth(core: Core, lag: Array, settings: Settings) -> Report:
     return report_slice(settings, core, slot, residual, variance, usual_noise(settings, core))
 
 
-@jax.jit
+@program()
 def latest(core: Core, settings: Settings) -> Report:
     """What is known about the newest slice; of a dense window, the newest in which anything was used."""
     lag = jnp.asarray(0, jnp.int32)
@@ -43,7 +44,7 @@ def latest(core: Core, settings: Settings) -> Report:
     return report
 
 
-@jax.jit
+@program()
 def infer(core: Core, values: Array, mask: Array, settings: Settings, entry_index: EntryIndex | None = None) -> Report:
     """The report of a slice given factors and level as they are: nothing is learned from it."""
     model = outlier_model(settings)
@@ -60,7 +61,7 @@ def infer(core: Core, values: Array, mask: Array, settings: Settings, entry_inde
     )
 
 
-@jax.jit
+@program()
 def cross_predict(
     core: Core, values: Array, mask: Array, half: Array, settings: Settings, entry_index: EntryIndex | None = None
 ) -> tuple[Array, Array]:
@@ -77,7 +78,7 @@ def cross_predict(
     return jnp.where(half, means[1], means[0]), jnp.where(half, variances[1], variances[0])
 
 
-@jax.jit
+@program()
 def at(core: Core, settings: Settings, entry_index: EntryIndex) -> Report:
     """The report of any entries of the newest slice of a sparse window, as if they had not been observed."""
     row = only_row(core.factors, core.window.newest)

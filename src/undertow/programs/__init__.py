@@ -1,0 +1,1 @@
+"""Compiled programs, kept between processes: `program` stands where `jax.jit` would."""

@@ -1,0 +1,125 @@
+"""Everything that a kept program needs of JAX beyond its documented interface, in one place.
+
+JAX documents no way to run an executable that it did not trace itself, other than by unpickling it. What is used here
+exists since 0.4 in this form; where it does not, a program stays with `jax.jit`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from undertow.programs.structure import Outline, unpacked
+
+_config: Any = jax.config
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a program runs.
+
+    Attributes:
+        device: The device.
+        committed: Whether an argument insists on it; then the results do too.
+    """
+
+    device: Any
+    committed: bool
+
+
+def usual() -> bool:
+    """Whether programs run as usual: not when the user asks JAX to watch over every operation."""
+    return not (_config.jax_disable_jit or _config.jax_debug_nans or _config.jax_debug_infs)
+
+
+def context() -> tuple[Any, ...]:
+    """What a user may change in mid-run, and decides what is traced."""
+    return _config.jax_enable_x64, _config.jax_default_matmul_precision
+
+
+def sent(leaf: Any) -> jax.Array:
+    """A number or array of the host as JAX's, in memory of its own: the host may go on and change it."""
+    there: jax.Array = jax.device_put(np.array(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf)
+    return there
+
+
+def place(leaves: list[Any]) -> Place | None:
+    """Where to run with these arguments; None where that is more than one device.
+
+    The rule is that of `jax.jit`: the device of arguments that were put there on purpose, or the default one.
+    """
+    committed = any(getattr(leaf, "_committed", True) for leaf in leaves)
+    shardings = {id(leaf.sharding): leaf.sharding for leaf in leaves}.values()  # mostly one object
+    devices = set[Any]().union(*(sharding.device_set for sharding in shardings))
+    if committed or len(devices) > 1:
+        return Place(next(iter(devices)), committed) if len(devices) == 1 else None
+    chosen = _default_device()
+    return Place(chosen, False) if devices <= {chosen} else None
+
+
+def _default_device() -> Any:
+    chosen = _config.jax_default_device
+    return chosen if isinstance(chosen, jax.Device) else jax.local_devices(backend=chosen)[0]
+
+
+def executable(
+    compiled: jax.stages.Compiled, place: Place, arguments: int
+) -> tuple[Callable[[list[Any]], Any], Outline]:
+    """What was just compiled as a function of flat arguments, and the outline of its results."""
+    native: Any = compiled.runtime_executable()
+    if len(native.get_parameter_layouts()) != arguments:
+        raise ValueError("constants became arguments")
+    results, tree = jax.tree.flatten(compiled.out_info)
+    arrays = [(tuple(array.shape), str(array.dtype), bool(getattr(array, "weak_type", False))) for array in results]
+    outline = Outline(tree, tuple(arrays))
+    return _callable(native, outline, place), outline
+
+
+@contextmanager
+def watching_for_cache_hits() -> Iterator[list[str]]:
+    """A list that is empty as long as nothing came out of JAX's own compilation cache.
+
+    On a CPU such an executable cannot be serialised again: it loads, and its kernels are not found when it runs.
+    """
+    hits, here = [], threading.get_ident()
+
+    def noted(event: str, **_: Any) -> None:
+        if event == "/jax/compilation_cache/cache_hits" and threading.get_ident() == here:
+            hits.append(event)
+
+    jax.monitoring.register_event_listener(noted)
+    try:
+        yield hits
+    finally:
+        jax.monitoring.unregister_event_listener(noted)
+
+
+def loaded(stored: bytes, place: Place) -> Callable[[list[Any]], Any]:
+    """A stored executable as a function of flat arguments."""
+    outline, found = unpacked(stored)
+    native = place.device.client.deserialize_executable(found, [place.device])
+    return _callable(native, outline, place)
+
+
+def _callable(native: Any, outline: Outline, place: Place) -> Callable[[list[Any]], Any]:
+    from jax._src.interpreters.pxla import global_aval_to_result_handler
+
+    sharding = jax.sharding.SingleDeviceSharding(place.device)
+    handlers = [
+        global_aval_to_result_handler(
+            jax.core.ShapedArray(shape, np.dtype(dtype), weak_type=weak), sharding, place.committed
+        )
+        for shape, dtype, weak in outline.arrays
+    ]
+    unflatten = outline.tree.unflatten
+
+    def run(leaves: list[Any]) -> Any:
+        return unflatten(native.execute_sharded(leaves).consume_with_handlers(handlers))
+
+    return run
