@@ -279,7 +279,7 @@ def counted(event, duration, **more):
 jax.monitoring.register_event_duration_secs_listener(counted)
 import undertow as ut
 x = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
-model = ut.RobustCP("fixed", max_rank=3, window=4)
+model = ut.RobustCP(max_rank=3, window=4)
 results = [model.update(x + shift) for shift in range(3)]
 numbers = [getattr(result, name).tobytes().hex() for result in results for name in ("mean", "std", "outliers")]
 print(json.dumps([count[0], numbers]))

@@ -24,13 +24,13 @@ def outline(tree):
 
 @pytest.mark.parametrize("settings", [{}, {"level": True}, {"memory": "recursive"}])
 def test_a_state_and_its_settings_come_back(settings):
-    state = init(make_config("fixed", max_rank=3, window=4, **settings), (6, 5))
+    state = init(make_config(max_rank=3, window=4, **settings), (6, 5))
     there = outline((state.core, state.settings, [None, {"x": 1}], ()))
     assert unpacked(packed(there, b"program")) == (there, b"program")
 
 
 def test_a_sparse_state_comes_back():
-    there = outline(init(make_config("fixed", max_rank=3, window=4, noise="shared"), (6, 5), entries=8).core)
+    there = outline(init(make_config(max_rank=3, window=4, noise="shared"), (6, 5), entries=8).core)
     assert unpacked(packed(there, b"")) == (there, b"")
 
 
