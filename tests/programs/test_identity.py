@@ -17,8 +17,8 @@ def described(static=None, tree=None, name="function"):
 
 def test_the_same_has_the_same_name():
     assert described() == described()
-    assert described({"settings": make_config().settings(), "work": jnp.sin}) == described(
-        {"settings": make_config().settings(), "work": jnp.sin}
+    assert described({"settings": make_config(max_rank=4).settings(), "work": jnp.sin}) == described(
+        {"settings": make_config(max_rank=4).settings(), "work": jnp.sin}
     )
 
 
@@ -35,7 +35,7 @@ def test_every_difference_shows():
         described(tree={"x": jnp.ones((2, 3), jnp.int32)}),
         described(tree={"x": jax.device_put(1.0)}),
         described(tree={"x": jnp.ones(())}),
-        described(tree=on_device()),
+        described(tree=on_device(max_rank=4)),
         described(tree=on_device(max_rank=3)),
     ]
     with jax.default_matmul_precision("highest"):

@@ -1,7 +1,7 @@
 """Everything that a kept program needs of JAX beyond its documented interface, in one place.
 
 JAX documents no way to run an executable that it did not trace itself, other than by unpickling it. What is used here
-exists since 0.4 in this form; where it does not, a program stays with `jax.jit`.
+was tried with JAX 0.10 and 0.11; where it does not exist, a program stays with `jax.jit`.
 """
 
 from __future__ import annotations
