@@ -1,4 +1,4 @@
-"""Recorded streams: Undertow by default beside naive methods and baselines.
+"""Recorded streams: Undertow by default beside other methods, as published and at their best in hindsight.
 
 Mean over seeds of the relative error on hidden entries, averaged over slices 20.. (F-measure of the foreground for the
 lobby), and of how many hidden entries lie within ±1.96 std. Needs the recordings (see `undertow.lab.recordings`).
@@ -10,17 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from undertow.lab.cases import DATASETS, Case, Condition
 from undertow.lab.evaluate import evaluate
-from undertow.lab.methods import ALL_METHODS, NAIVE, Settings
+from undertow.lab.hindsight import Best, evaluations, hindsight
+from undertow.lab.methods import ALL_METHODS, NAIVE, Method, Settings
 from undertow.lab.names import pick
 from undertow.lab.recordings.files import Folder
 from undertow.lab.reporter import Reporter
+from undertow.lab.scores import SCORES
 from undertow.lab.store import ResultStore
 from undertow.lab.studies.table import StudyTable, mean
 
 BURN_IN = 20
-BASELINES = (*NAIVE, "olstec", "online_sgd", "grasta")
+BASELINES = (*NAIVE, "local_level", "covariance", "olstec", "online_sgd", "grasta", "olrtr", "toucan", "cafe")
 Numbers = dict[str, list[dict[str, Any]]]
 
 
@@ -72,6 +76,7 @@ def recorded(
     store: ResultStore,
     reporter: Reporter,
     folder: Folder = None,
+    published: bool = False,
 ) -> tuple[StudyTable, Numbers]:
     """Every method on these rows and seeds; a row whose file is missing is left out with a sentence.
 
@@ -81,18 +86,71 @@ def recorded(
         store: of finished results.
         reporter: shows progress.
         folder: of the data files.
+        published: baselines with their published settings only.
     """
-    reporter.begin(len(rows) * len(seeds) * (1 + len(BASELINES)))
-    headings = ("stream", "Undertow", "within ±1.96 std", *BASELINES)
-    table = StudyTable(f"Recorded streams, mean over {len(seeds)} seeds", headings)
+    reporter.begin(sum(_evaluations(row, len(seeds), published, folder) for row in rows))
+    headings = ("stream", "Undertow", "within ±1.96 std", "best other", *BASELINES)
+    kinds = "as published" if published else "as published / best in hindsight"
+    table = StudyTable(f"Recorded streams, mean over {len(seeds)} seeds; baselines {kinds}", headings)
     numbers: Numbers = {}
     for row in rows:
-        found = [measure(row, row.case(seed, folder), store, reporter) for seed in seeds]
+        cases = [row.case(seed, folder) for seed in seeds]
+        found = [measure(row, case, store, reporter) for case in cases]
+        for name in () if published else BASELINES:
+            best = _in_hindsight(row, cases, ALL_METHODS[name], store, reporter)
+            if best is not None:
+                for one, result in zip(found, best.results, strict=True):
+                    one[f"{name} in hindsight"] = result["scores"][row.score]
+                    one[f"{name} changes"] = best.changes
         if any(found):
             numbers[row.name] = found
-            columns = ("undertow", "within", *BASELINES)
-            table.rows.append((row.name, *(mean([one.get(key) for one in found]) for key in columns)))
+            own = [mean([one.get(key) for one in found]) for key in ("undertow", "within")]
+            table.rows.append((row.name, *own, _best_other(row, found), *(_cell(found, name) for name in BASELINES)))
     return table, numbers
+
+
+def _evaluations(row: Row, seeds: int, published: bool, folder: Folder) -> int:
+    """How many evaluations a row takes, those already done included."""
+    case = row.case(0, folder)
+    searched = [] if published else [ALL_METHODS[name] for name in BASELINES]
+    searches = sum(evaluations(method, _settings(row, case, method), seeds) for method in searched)
+    return seeds * (1 + len(BASELINES)) + searches
+
+
+def _in_hindsight(
+    row: Row, cases: Sequence[Case], method: Method, store: ResultStore, reporter: Reporter
+) -> Best | None:
+    own = [_settings(row, case, method) for case in cases]
+    return hindsight(cases, method, own, store, reporter, row.score)
+
+
+def _settings(row: Row, case: Case, method: Method) -> Settings:
+    """A method's own settings for the case, with the row's rank."""
+    settings = method.settings(case)
+    return {**settings, "rank": row.rank} if "rank" in settings else settings
+
+
+def _cell(found: list[dict[str, Any]], name: str) -> str:
+    """A baseline as published and, where there is a grid, at its best in hindsight."""
+    kinds = [name, f"{name} in hindsight"]
+    return (
+        " / ".join(mean([one.get(kind) for one in found]) for kind in kinds if any(kind in one for one in found)) or "–"
+    )
+
+
+def _best_other(row: Row, found: list[dict[str, Any]]) -> str:
+    """The best of all columns but Undertow's, in hindsight where there is one."""
+    sign = -1 if SCORES[row.score].better == "high" else 1
+    means = {
+        kind: float(np.mean([one[kind] for one in found]))
+        for name in BASELINES
+        for kind in (name, f"{name} in hindsight")
+        if all(one.get(kind) is not None for one in found)
+    }
+    if not means:
+        return "–"
+    best = min(means, key=lambda kind: sign * means[kind])
+    return f"{means[best]:.4f} {best.removesuffix(' in hindsight')}"
 
 
 def measure(row: Row, case: Case, store: ResultStore, reporter: Reporter) -> dict[str, Any]:
@@ -100,10 +158,7 @@ def measure(row: Row, case: Case, store: ResultStore, reporter: Reporter) -> dic
     found: dict[str, Any] = {}
     for name in ("undertow", *BASELINES):
         method = ALL_METHODS[name]
-        settings: Settings = method.settings(case)
-        if "rank" in settings:
-            settings["rank"] = row.rank
-        result = evaluate(case, method, settings, store, reporter)
+        result = evaluate(case, method, _settings(row, case, method), store, reporter)
         if result["status"] == "ok":
             found[name] = result["scores"][row.score]
             if name == "undertow":
