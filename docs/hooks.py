@@ -236,7 +236,12 @@ def baselines_page() -> str:
         config = method.configure()
         settings = ", ".join(f"`{field.name}={getattr(config, field.name)!r}`" for field in fields(config))
         takes = ["missing entries" if method.missing else "full slices only", *(["outliers"] if method.robust else [])]
-        rows.append((f"`{method.name}`", method.citation or "no model", ", ".join(takes), settings))
+        takes += [f"at most {method.most_entries} entries"] if method.most_entries else []
+        tried = "; then ".join(
+            " × ".join(f"`{name}` {', '.join(map(str, values))}" for name, values in stage.items())
+            for stage in method.hindsight
+        )
+        rows.append((f"`{method.name}`", method.citation or "no model", ", ".join(takes), settings, tried or "–"))
     return "\n".join(
         [
             "# Baselines",
@@ -244,7 +249,10 @@ def baselines_page() -> str:
             "The methods that Undertow is compared with, all called the same way: "
             "[how to use them and how to add one](../how-to/add-a-baseline.md).",
             "",
-            *table(("name", "from", "handles", "settings and defaults"), rows),
+            "Tables show each with its published settings and with those tried here that turn out best in hindsight: "
+            "[what that means](../how-to/compare-methods.md#as-published-and-at-its-best-in-hindsight).",
+            "",
+            *table(("name", "from", "handles", "settings and defaults", "tried in hindsight"), rows),
             "",
         ]
     )
