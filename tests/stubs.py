@@ -82,8 +82,8 @@ class StubModel:
             status=StubStatus(("RANK_FULL",) if self.steps % 7 == 0 else ()),
         )
 
-    def save(self, path):
-        checkpoint.write(path, {"steps": self.steps}, {"mean": self.mean})
+    def to_bytes(self):
+        return checkpoint.to_bytes({"steps": self.steps}, {"mean": self.mean})
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ class StubStatus:
     codes: tuple
 
 
-def load_stub(path):
-    header, arrays = checkpoint.read(path)
+def load_stub(content):
+    header, arrays = checkpoint.from_bytes(content, "of the stub")
     model = StubModel()
     model.mean, model.steps = arrays["mean"], header["steps"]
     return model

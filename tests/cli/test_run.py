@@ -45,7 +45,7 @@ def cheap_model(monkeypatch):
             return self.settings
 
     monkeypatch.setattr(ModelOptions, "model", lambda self: Configured(self.settings()))
-    monkeypatch.setattr("undertow.estimator.load", load_stub)
+    monkeypatch.setattr("undertow.estimator.from_bytes", load_stub)
 
 
 def values(slices=24):

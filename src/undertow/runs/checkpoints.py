@@ -6,9 +6,8 @@ the store is cut to its length.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ class RunCheckpoint:
         identity: source, settings and layout; a run with other ones cannot resume from here.
         marks: how far the sinks beside the store had got.
         attributes: those of the store.
-        model: the file that the model's own `save` wrote; empty before the first slice.
+        model: what the model's own `to_bytes` gave; empty before the first slice.
     """
 
     slices: int
@@ -105,30 +104,6 @@ def stopped(folder: Path) -> str:
     if not slices:
         return "stopped before the first slice was done"
     return f"stopped after {slices} slices, all of them in {folder}: continue with --resume"
-
-
-def model_to_bytes(model: Any, folder: Path) -> bytes:
-    """What the model's own `save` writes."""
-    with _temporary(folder) as path:
-        model.save(path)
-        return path.read_bytes()
-
-
-def model_from_bytes(content: bytes, folder: Path, load: Callable[[Path], Any]) -> Any:
-    """The model whose `save` wrote these bytes."""
-    with _temporary(folder) as path:
-        path.write_bytes(content)
-        return load(path)
-
-
-@contextlib.contextmanager
-def _temporary(folder: Path) -> Iterator[Path]:
-    path = folder / "model.tmp"
-    try:
-        yield path
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> RunCheckpoint:

@@ -40,7 +40,7 @@ def run(
     spreadsheet_safe: bool = False,
     progress: Callable[[Progress], None] | None = None,
     notify: Callable[[str], None] | None = None,
-    load: Callable[[Path], Model] | None = None,
+    load: Callable[[bytes], Model] | None = None,
 ) -> RunSummary:
     """Update a model with a stream slice by slice and write the results into a store.
 
@@ -63,7 +63,7 @@ def run(
         spreadsheet_safe: in alerts as CSV, put an apostrophe before text that a spreadsheet would run as a formula.
         progress: called with a `Progress` for every slice, once it is written; a few slices after the model.
         notify: called with sentences that a user should see.
-        load: reads what ``model.save`` wrote; `undertow.load` by default.
+        load: reads what ``model.to_bytes()`` gave; `undertow.from_bytes` by default.
 
     Returns:
         How the run ended.

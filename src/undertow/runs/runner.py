@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, model_from_bytes, model_to_bytes, stopped
+from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, stopped
 from undertow.runs.errors import RunError, RunInterrupted, StoreError, disk_is_full, reason
 from undertow.runs.identity import describe, identify, other_remedies, require_same
 from undertow.runs.interrupt import Interrupt
@@ -44,8 +44,8 @@ class Model(Protocol):
     def update(self, x: Any) -> Any:
         """Learn from a slice; returns what `undertow.RobustCP.update` returns."""
 
-    def save(self, path: Path) -> None:
-        """Write the state to one file."""
+    def to_bytes(self) -> bytes:
+        """The state, to be read back by what `run` is given as ``load``."""
 
 
 class Runner:
@@ -92,7 +92,7 @@ class Runner:
         self._source_notices = 0
         self._skipped: list[str] = []
 
-    def prepare(self, load: Callable[[Path], Model] | None) -> None:
+    def prepare(self, load: Callable[[bytes], Model] | None) -> None:
         """Resume from the newest checkpoint, or clear the folder for a new run; ``load`` reads the model back."""
         remove_leftovers(self._folder)
         checkpoint = CheckpointFolder(self._private).newest(self._tell) if self._options.resume else None
@@ -132,7 +132,7 @@ class Runner:
         self._raise_early_end()
         return self._summary(time.monotonic() - started)
 
-    def _resume(self, checkpoint: RunCheckpoint, load: Callable[[Path], Model] | None) -> None:
+    def _resume(self, checkpoint: RunCheckpoint, load: Callable[[bytes], Model] | None) -> None:
         times = self._times = Times(checkpoint.identity["layout"]["times"])
         layout = self._options.layout(self._stream, times, checkpoint.identity["layout"])
         self._identity = identify(self._stream, self._model, self._options, layout)
@@ -143,10 +143,10 @@ class Runner:
             self._tell(notice)
         if checkpoint.model:
             if load is None:
-                from undertow.estimator import load as load_model
+                from undertow.estimator import from_bytes  # not before it is needed: it brings jax
 
-                load = load_model
-            self._model = model_from_bytes(checkpoint.model, self._private, load)
+                load = from_bytes
+            self._model = load(checkpoint.model)
         self._slices = self._first = self._checkpointed = checkpoint.slices
         self._position = self._restarted(checkpoint.position) if self._options.new_data else checkpoint.position
         write_manifest(self._folder, planned(layout, self._options.alerts))
@@ -241,7 +241,7 @@ class Runner:
     def _checkpoint(self, writer: WriteBehind) -> None:
         """Take the model as it is now; the writer adds how far it has got, once it gets there."""
         assert self._sinks is not None
-        model = model_to_bytes(self._model, self._private) if self._slices else b""
+        model = self._model.to_bytes() if self._slices else b""
         checkpoint = RunCheckpoint(self._slices, self._position, self._identity, model=model)
         writer.do(partial(self._sinks.checkpoint, checkpoint))
         self._checkpointed, self._checkpoint_time = self._slices, time.monotonic()

@@ -69,9 +69,9 @@ class Large(StubModel):
         return result
 
 
-def load_large(path):
+def load_large(content):
     model = Large()
-    vars(model).update(vars(load_stub(path)))
+    vars(model).update(vars(load_stub(content)))
     return model
 
 
