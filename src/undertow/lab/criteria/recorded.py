@@ -74,7 +74,7 @@ def server_faults(trial: Trial) -> Numbers:
     """SMD machine 2-2: VUS-PR of causal scores per slice, the unlabelled minutes before learned first.
 
     Two scores: the root mean square over metrics of |value − mean| / std, each at most ten, and the mean outlier
-    probability. Without either, for baselines, the root mean square of value − mean.
+    probability. Of a model without error bars, the root mean square of its own outlier score.
     """
     recording = smd.load(trial.folder)
     values = np.concatenate([recording.train, recording.values])
@@ -85,12 +85,13 @@ def server_faults(trial: Trial) -> Numbers:
     first = max(0, len(recording.train) - begin)
     data = Data(values, values, values, None, first, known_truth=False)
     track = trial.follow(values)
-    distance = np.abs(values - track.low_rank) if track.std is None else np.minimum(standardised(data, track), CAP)
-    score = np.sqrt(np.mean(distance**2, axis=1))
-    numbers = {"VUS-PR": vus_pr(score[first:], faulty[first:]), "VUS-PR, probability": math.nan}
-    if track.probability is not None:
-        numbers["VUS-PR, probability"] = vus_pr(track.probability.mean(axis=1)[first:], faulty[first:])
-    return numbers
+    distance = track.score if track.std is None else np.minimum(standardised(data, track), CAP)
+    size = None if distance is None else np.sqrt(np.mean(np.square(distance), axis=1))
+    probability = None if track.probability is None else track.probability.mean(axis=1)
+    return {
+        name: math.nan if score is None else vus_pr(score[first:], faulty[first:])
+        for name, score in (("VUS-PR", size), ("VUS-PR, probability", probability))
+    }
 
 
 def _completion(name: str, title: str, dataset: str, observed: float, slices: int, error: float) -> Criterion:
