@@ -53,7 +53,7 @@ def test_code_of_the_readme_runs(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_code_of_the_page_on_baselines_runs():
-    first, skeleton = (code for _, code in pages.blocks(ROOT / "src/undertow/lab/baselines/README.md"))
+    first, *_, skeleton = (code for _, code in pages.blocks(ROOT / "src/undertow/lab/baselines/README.md"))
     exec(compile(first, "README.md", "exec"), {"stream": np.random.default_rng(0).normal(size=(2, 40, 40))})
     assert "def init(" in skeleton  # tests/lab/baselines/test_conformance.py runs it
 
