@@ -191,6 +191,17 @@ def video(
     study(_sizes(shape), slices, observed, plain, typer.echo)
 
 
+@bench.command()
+def start(
+    shape: Shape = "40x40",
+    repeats: Annotated[int, typer.Option(min=1, help="Processes that find kept programs.")] = 3,
+) -> None:
+    """From import to the first result in a new process: with nothing kept, and with compiled programs kept."""
+    from undertow.lab.studies.start import start as study
+
+    study(_sizes(shape), repeats, typer.echo)
+
+
 @bench.command(name="run")
 def run_overhead(
     frames: Annotated[int, typer.Option(min=2, help="Of the video.")] = 80,
