@@ -162,8 +162,9 @@ BASELINES = (
         needs_unit_scale=False,
         most_entries=MOST_ENTRIES,
         hindsight=(
-            {"scale": SCALES, "shrinkage": (0.05, 0.2, 0.4)},
-            {"mean_half_life": (20.0, 100.0), "covariance_half_life": (20.0, 100.0, 400.0)},
+            {"scale": SCALES, "shrinkage": (0.02, 0.1, 0.2, 0.4)},
+            {"mean_half_life": (20.0, 100.0), "covariance_half_life": (5.0, 20.0, 100.0, 400.0)},
+            {"shrinkage": (0.005, 0.02, 0.05, 0.1, 0.4)},
         ),
     ),
 )

@@ -20,8 +20,8 @@ from undertow.lab.scores import SCORES
 from undertow.lab.store import ResultStore, write_json
 
 QUICK_METHODS = (
-    "undertow,undertow_fast,undertow_paper,undertow_paper_converged,last_value,moving_mean,running_median,online_cp,"
-    "online_sgd,olstec,grasta"
+    "undertow,undertow_fast,undertow_paper,undertow_paper_converged,last_value,moving_mean,running_median,local_level,"
+    "covariance,online_cp,online_sgd,olstec,grasta"
 )
 
 
