@@ -46,6 +46,5 @@ def progress(core):
         sweep_limit=zero,
         rounds=zero,
         adapting=jnp.asarray(False),
-        redundancy=jnp.asarray(True),
         failed=zero,
     )

@@ -1,11 +1,10 @@
 """The step of many streams of one shape: the functions of `undertow.model.step`, under `vmap`.
 
-`vmap(step)` would sweep every member until the slowest has converged, try to shrink the noise of all because of one,
-and select over whole states at every turn. Here the host runs the loops instead: every member needs a sweep, a change
-of rank, pruning, a smaller noise or nothing more; those that need the same are gathered into a smaller batch, worked on
-and put back. Each gets exactly what `step` would have given it. One small transfer per batch, what is needed next,
-is all that the host sees. Batches have a few fixed sizes, so that little is compiled; rows that are left over in one
-are computed in vain.
+`vmap(step)` would sweep every member until the slowest has converged, and select over whole states at every turn. Here
+the host runs the loops instead: every member needs a sweep, a change of rank or nothing more; those that need the same
+are gathered into a smaller batch, worked on and put back. Each gets exactly what `step` would have given it. One small
+transfer per batch, what is needed next, is all that the host sees. Batches have a few fixed sizes, so that little is
+compiled; rows that are left over in one are computed in vain.
 
 `undertow bench fleet` measures it.
 """
@@ -20,13 +19,11 @@ import numpy as np
 from jax import Array
 
 from undertow.model import platform
-from undertow.model.control import Progress, adapt_due, redundant_due, shrink_due, sweep_due
+from undertow.model.control import Progress, adapt_due, sweep_due
 from undertow.model.phases.begin import begin
 from undertow.model.phases.components import adapt
 from undertow.model.phases.finish import finish
 from undertow.model.phases.infer import cross_predict, latest
-from undertow.model.phases.redundant import prune_redundant
-from undertow.model.phases.shrink_noise import shrink_noise
 from undertow.model.phases.sweep import sweep
 from undertow.model.report import Report
 from undertow.model.settings import Settings
@@ -42,14 +39,9 @@ if TYPE_CHECKING:
 
 Tree = TypeVar("Tree")
 
-NOTHING, SWEEP, ADAPT, PRUNE, SHRINK_NOISE = range(5)
+NOTHING, SWEEP, ADAPT = range(3)
 """What a member can need next."""
-WORK: dict[int, Callable[[Settings, Window, Progress], Progress]] = {
-    SWEEP: sweep,
-    ADAPT: adapt,
-    PRUNE: prune_redundant,
-    SHRINK_NOISE: shrink_noise,
-}
+WORK: dict[int, Callable[[Settings, Window, Progress], Progress]] = {SWEEP: sweep, ADAPT: adapt}
 BATCH_RATIO = 8
 """Each size of batch over the next smaller one."""
 
@@ -84,8 +76,6 @@ def advance_all(
         while (needs == SWEEP).any():
             work(SWEEP)
         work(ADAPT)
-    work(PRUNE)
-    work(SHRINK_NOISE)
     result: tuple[Core, Report] = close_all(core, window, progress, present, settings)
     return result
 
@@ -106,19 +96,17 @@ def batches(rows: NDArray[np.intp], members: int) -> Iterator[tuple[NDArray[np.i
         rows = rows[size:]
 
 
-def needed(settings: Settings, window: Window, progress: Progress) -> Array:
+def needed(settings: Settings, progress: Progress) -> Array:
     """What a member needs next, as a number."""
-    last = jnp.where(
-        redundant_due(progress), PRUNE, jnp.where(shrink_due(settings, window, progress), SHRINK_NOISE, NOTHING)
-    )
-    return jnp.where(sweep_due(progress), SWEEP, jnp.where(adapt_due(settings, progress), ADAPT, last)).astype(jnp.int8)
+    later = jnp.where(adapt_due(settings, progress), ADAPT, NOTHING)
+    return jnp.where(sweep_due(progress), SWEEP, later).astype(jnp.int8)
 
 
 @program()
 def open_all(core: Core, values: Array, mask: Array, settings: Settings) -> tuple[Window, Progress, Array]:
     """`phases.begin` for all, and what they need next."""
     window, progress = jax.vmap(begin, in_axes=(0, 0, 0, None))(core, values, mask, settings)
-    return window, progress, jax.vmap(needed, in_axes=(None, 0, 0))(settings, window, progress)
+    return window, progress, jax.vmap(needed, in_axes=(None, 0))(settings, progress)
 
 
 @program(static=["work"], donate=["progress"])
@@ -137,7 +125,7 @@ def work_some(
 
     own_window, own = taken(window), taken(progress)
     own = jax.vmap(work, in_axes=(None, 0, 0))(settings, own_window, own)
-    asked = jax.vmap(needed, in_axes=(None, 0, 0))(settings, own_window, own)
+    asked = jax.vmap(needed, in_axes=(None, 0))(settings, own)
     progress = jax.tree.map(lambda whole, part: whole.at[rows].set(part, mode="drop"), progress, own)
     return progress, asked
 

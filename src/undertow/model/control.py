@@ -10,21 +10,17 @@ from jax import Array
 from jax.tree_util import register_dataclass
 
 from undertow.model.defaults import (
-    ADAPT_EVERY,
-    COLLINEAR,
     MAX_ROUNDS,
-    NOISE_FALLING,
     OVER_RELAXATION,
     RELAXATION_AFTER,
     RESOLUTION,
     SWEEPS_PER_ROUND,
 )
-from undertow.model.factors import layout, rank
+from undertow.model.factors import layout
 from undertow.model.factors.layout import Summary
 from undertow.model.noise.models import outlier_model
-from undertow.model.noise.pooled import noise_floor
 from undertow.model.settings import Settings
-from undertow.model.types import Factors, Level, OutlierState, Window
+from undertow.model.types import Factors, Level, OutlierState
 
 
 @register_dataclass
@@ -47,7 +43,6 @@ class Progress:
         sweep_limit: Most sweeps at the end of this round.
         rounds: How often components were added or pruned.
         adapting: Whether components may be added or pruned after these sweeps: at first, and as long as some were.
-        redundancy: Whether redundant components are still to be looked for.
         failed: Rows that could not be solved.
     """
 
@@ -65,7 +60,6 @@ class Progress:
     sweep_limit: Array
     rounds: Array
     adapting: Array
-    redundancy: Array
     failed: Array
 
 
@@ -88,10 +82,7 @@ def still_moving(settings: Settings, progress: Progress, outliers: OutlierState,
     dtype = progress.residual.dtype
     resolution = RESOLUTION * float(np.finfo(dtype).eps) * layout.size_of(newest)
     least = jnp.maximum(settings.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
-    moving = layout.distance(newest, progress.newest) > least
-    # Large noise hides moves: as long as it falls, nothing has converged.
-    falling = model.typical_noise(outliers) < (1 - NOISE_FALLING) * model.typical_noise(progress.outliers)
-    return moving | falling & (model.typical_noise(outliers) > 2 * noise_floor(dtype))
+    return layout.distance(newest, progress.newest) > least
 
 
 def sweep_due(progress: Progress) -> Array:
@@ -104,19 +95,3 @@ def adapt_due(settings: Settings, progress: Progress) -> Array:
     ready = progress.adapting & ~sweep_due(progress) & (progress.warm | ~progress.moving)
     # Not at the very end: a new component must have been swept at least once.
     return ready & (progress.rounds < MAX_ROUNDS) & (progress.iterations < settings.max_iterations)
-
-
-def redundancy_likely(settings: Settings, window: Window) -> Array:
-    """Whether it is time to look for redundant components: often while the window fills, then once per turn."""
-    growing = (window.filled < settings.window) & (window.newest % ADAPT_EVERY == ADAPT_EVERY - 1)
-    return (settings.start == "warm") & (growing | (window.newest == 0))
-
-
-def redundant_due(progress: Progress) -> Array:
-    """Whether, after the last sweep, fewer components are worth a try."""
-    return progress.redundancy & (rank.collinearity(progress.factors).max() > COLLINEAR)
-
-
-def shrink_due(settings: Settings, window: Window, progress: Progress) -> Array:
-    """Whether, after the last sweep, less noise and more outliers are worth a try."""
-    return outlier_model(settings).too_wide(settings, progress.outliers, window, progress.residual, progress.variance)

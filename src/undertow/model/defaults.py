@@ -22,30 +22,20 @@ OVER_RELAXATION = 0.6
 0.5 and 0.7 do about as well (bench accuracy, bench recorded)."""
 RELAXATION_AFTER = 2
 """Sweeps of a step before over-relaxation: from the second sweep on, easy streams take more sweeps (bench accuracy)."""
-NOISE_FALLING = 0.05
-"""Not converged while the noise variance falls by more than this fraction per sweep (bench accuracy)."""
 RESOLUTION = 30
 """Moves below this many machine epsilons of the slice's size count as converged (numerics)."""
 
-# Adding and pruning components (phases/components.py, candidate.py, redundant.py)
+# Adding and pruning components (phases/components.py, candidate.py)
 MAX_ADDED = 4
 """Components added per round: more had better be swept together first (bench changes)."""
 CANDIDATE_SWEEPS = 8
 """Sweeps of the rank-one fit of a candidate (test_candidate)."""
-CANDIDATE_FIRST_SWEEPS = 2
-"""Sweeps before a candidate is given up or fitted to the end (bench video)."""
-CANDIDATE_MIN_GAIN = 0.5
-"""Fraction of its cost that a candidate must gain in its first sweeps (bench changes; bench video for the time)."""
 CANDIDATE_MIN_NOISE = 1e-6
 """A candidate may lower the noise variance by this factor at most; the sweeps that follow do the rest (numerics)."""
 POWER_ITERATIONS = 6
 """Power iterations for the spectral start of a candidate (test_candidate)."""
 ELBO_MARGIN = 10
 """A candidate must raise the ELBO by this many machine epsilons of it: float32 cannot tell less (numerics)."""
-COLLINEAR = 0.3
-"""Collinearity, over all axes, from which a component is tried to be redundant (test_redundant: rank 5 → 3)."""
-REDUNDANT_SWEEPS = 12
-"""Sweeps that the other components get to replace a redundant one (test_redundant)."""
 NEGLIGIBLE = 1e-3
 """With `start="svd"` a component below this fraction of the largest's size does not count (the paper's figures)."""
 
@@ -61,10 +51,6 @@ CHI_SQUARE_MEDIAN = 0.4549
 """Median of the square of a standard normal variable (mathematics)."""
 MEDIAN_SAMPLE = 4096
 """Entries that a median is taken of, about: error of 2 %, no time (bench video)."""
-TOO_WIDE = 0.5
-"""Noise variance by the median, over that in use, below which shrinking the noise is tried (test_tempering)."""
-SHRINK_SWEEPS = 4
-"""Updates of the outlier model after its noise was shrunk, before the ELBO decides (test_tempering)."""
 POOL_LARGEST = 1000.0
 """α from here on means one noise variance for all entries (test_pooled)."""
 POOL_SMALLEST = 1.5

@@ -2,8 +2,7 @@
 
 A step begins with the slice written into the window and initialised by a robust regression on the current factors.
 Rounds follow: sweep over all unknowns (coordinate-ascent variational inference) until the newest slice has converged,
-then prune components and add candidates by the ELBO. At the end redundant components are pruned and the noise is
-shrunk, where that raises the ELBO.
+then prune components and add candidates by the ELBO.
 """
 
 from __future__ import annotations
@@ -15,15 +14,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from undertow.model import level as levels
-from undertow.model.control import Progress, adapt_due, redundant_due, shrink_due, sweep_due
+from undertow.model.control import Progress, adapt_due, sweep_due
 from undertow.model.factors import discounted, layout, predict, separable
 from undertow.model.flow import only_if
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.begin import begin
 from undertow.model.phases.components import adapt
 from undertow.model.phases.finish import finish
-from undertow.model.phases.redundant import prune_redundant
-from undertow.model.phases.shrink_noise import shrink_noise
 from undertow.model.phases.sweep import sweep, sweep_separable
 from undertow.model.report import Report
 from undertow.model.settings import Settings
@@ -100,6 +97,4 @@ def step(
         return only_if(adapt_due(settings, progress), lambda swept: adapt(settings, window, swept), progress)
 
     end = lax.while_loop(lambda progress: sweep_due(progress) | adapt_due(settings, progress), one_round, start)
-    end = only_if(redundant_due(end), lambda swept: prune_redundant(settings, window, swept), end)
-    end = only_if(shrink_due(settings, window, end), lambda swept: shrink_noise(settings, window, swept), end)
     return finish(settings, core, window, end)

@@ -54,23 +54,3 @@ def test_pruning_gains_what_it_says(shape, size, length):
     assert int(after.active.sum()) == int(core.factors.active.sum()) - int(pruned)
     np.testing.assert_allclose(residual, expected[0], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(variance, expected[1], rtol=1e-9, atol=1e-12)
-
-
-def test_collinearity_is_the_product_of_the_largest_cosines():
-    _, core = dense.random_core((5, 4), 4, 6, "default", seed=2)
-    factors = core.factors
-    active = np.flatnonzero(factors.active)
-    assert 2 < len(active) < 4  # some are inactive, and each has a choice
-    expected = np.zeros(4)
-    for r in active:
-        expected[r] = np.prod(
-            [
-                max(
-                    abs(mean[:, r] @ mean[:, s]) / np.linalg.norm(mean[:, r]) / np.linalg.norm(mean[:, s])
-                    for s in active
-                    if s != r
-                )
-                for mean in dense.means_of(factors)
-            ]
-        )
-    np.testing.assert_allclose(jax.jit(rank.collinearity)(factors), expected, rtol=1e-9)

@@ -23,14 +23,7 @@ def fitted(settings, core):
     count = omega @ core.window.mask.reshape(len(omega), -1).sum(1)
     fit = CandidateFit(weights, targets, (weights * targets**2).sum(), count, omega, settings.precision_prior)
 
-    @jax.jit
-    def run():
-        draft = fit.draft()
-        return fit.promising(draft), fit.finished(draft)
-
-    promising, candidate = run()
-    assert promising
-    return candidate
+    return jax.jit(fit.fitted)()
 
 
 @pytest.mark.parametrize(

@@ -106,22 +106,6 @@ def prune_smallest(
     return *only_if(prunes, pruned, (factors, residual, variance)), prunes
 
 
-def collinearity(factors: Factors) -> Array:
-    """How collinear each component is with others (R,): the product over axes of the largest |cosine| to any other.
-
-    Of two that are alike on every axis one is soon pruned. But four can represent two, each sharing one axis with each
-    of the others: what is found when components are added one by one from too few slices. None of them can be pruned
-    unless the others move.
-    """
-    pairs = factors.active[:, None] & factors.active & ~jnp.eye(factors.active.shape[0], dtype=bool)
-    alike = jnp.ones(factors.active.shape, factors.row_means.dtype)
-    for mean in all_means(factors):
-        length = jnp.sqrt((mean**2).sum(axis=0))
-        unit = mean / jnp.where(length > 0, length, 1)
-        alike *= jnp.where(pairs, jnp.abs(unit.T @ unit), 0).max(axis=1)
-    return alike
-
-
 def effective(factors: Factors, start: str) -> Array:
     """Which components count (R,): the active ones, or where none is pruned, those that have not shrunk away."""
     if start == "warm":

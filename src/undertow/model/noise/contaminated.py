@@ -31,8 +31,6 @@ from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, Factors, Level, Window, along_time
 
 update = updates.update
-too_wide = tempering.too_wide
-shrink_noise = tempering.shrink_noise
 
 
 def init(settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None = None) -> Contaminated:

@@ -132,20 +132,6 @@ def finish(
     return state
 
 
-def too_wide(settings: Settings, state: GaussianGamma, window: Window, residual: Array, variance: Array) -> Array:
-    """Never: S takes what is large anyway."""
-    del settings, state, window, residual, variance
-    return jnp.asarray(False)
-
-
-def shrink_noise(
-    settings: Settings, state: GaussianGamma, window: Window, residual: Array, variance: Array
-) -> GaussianGamma:
-    """As it is."""
-    del settings, window, residual, variance
-    return state
-
-
 def update_sparse(state: GaussianGamma, window: Window, residual: Array) -> GaussianGamma:
     """σ² = 1/(γ̄ + τ̄), s̄ = σ² τ̄ (y − x̄), newest slice, observed entries."""
     tau = state.noise_shape / state.noise_rate

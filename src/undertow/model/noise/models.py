@@ -67,16 +67,6 @@ class OutlierModel(Protocol):
     ) -> OutlierState:
         """All coordinate updates in turn."""
 
-    def too_wide(
-        self, settings: Settings, state: OutlierState, window: Window, residual: Array, variance: Array
-    ) -> Array:
-        """After the sweeps: whether less noise and more outliers are worth a try."""
-
-    def shrink_noise(
-        self, settings: Settings, state: OutlierState, window: Window, residual: Array, variance: Array
-    ) -> OutlierState:
-        """That try; kept if the ELBO gains."""
-
     def finish(
         self,
         settings: Settings,

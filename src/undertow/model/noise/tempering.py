@@ -1,9 +1,7 @@
-"""Tempering: the noise is reset or shrunk where coordinate ascent is trapped.
+"""Tempering: the noise is reset where coordinate ascent is trapped.
 
-*Reset*: a row that is mostly flagged teaches its factor nothing, so it stays flagged however well it would fit. The
-noise starts again as large as all residuals, and the sweeps shrink it.
-*Shrink*: where a fifth of all entries are outliers, noise wide enough for all of them explains itself. Noise as small
-as its median says is tried, and kept if the ELBO gains.
+A row that is mostly flagged teaches its factor nothing, so it stays flagged however well it would fit. The noise starts
+again as large as all residuals, and the sweeps shrink it.
 """
 
 from __future__ import annotations
@@ -11,17 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
-from undertow.model import elbo
-from undertow.model.defaults import CHI_SQUARE_MEDIAN, SHRINK_SWEEPS, TOO_WIDE
 from undertow.model.factors import layout
-from undertow.model.flow import choose
 from undertow.model.level import mean_of
-from undertow.model.noise.mixture import median, precision, sample
-from undertow.model.noise.updates import update, update_probability
+from undertow.model.noise.mixture import precision
+from undertow.model.noise.updates import update_probability
 from undertow.model.settings import Settings
-from undertow.model.types import Contaminated, Factors, Level, Window, along_time, over_slice
+from undertow.model.types import Contaminated, Factors, Level, Window, over_slice
 
 
 def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array:
@@ -50,42 +45,3 @@ def reset_noise(
         noise_rate=state.noise_rate * factor,
     )
     return update_probability(state, window, square)
-
-
-def too_wide(settings: Settings, state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
-    """Whether the noise is too wide for more than half of the residuals. Counted: a median would have to be sorted."""
-    scaled = sample(_scaled_squares(state, window, residual, variance), window.entry_index)
-    small = (scaled < TOO_WIDE * CHI_SQUARE_MEDIAN).sum()
-    return settings.robust & (2 * small > (~jnp.isnan(scaled)).sum())
-
-
-def shrink_noise(
-    settings: Settings, state: Contaminated, window: Window, residual: Array, variance: Array
-) -> Contaminated:
-    """Noise as small as its median says, and what sticks out then as outliers, if the ELBO gains by it."""
-    slice_weights = window.slice_weights(settings.forgetting)
-    nothing, square = jnp.zeros((), residual.dtype), residual**2 + variance  # only E r² is read of both
-    scaled = sample(_scaled_squares(state, window, nothing, square), window.entry_index)
-    factor = median(scaled) / CHI_SQUARE_MEDIAN
-    small = replace(
-        state,
-        ratio=state.ratio / factor,
-        pool_rate=state.pool_rate * factor,
-        noise_rate=state.noise_rate * factor,
-    )
-    small = update_probability(small, window, square)
-    small = lax.fori_loop(
-        0, SHRINK_SWEEPS, lambda _, small: update(settings, small, window, slice_weights, nothing, square), small
-    )
-
-    def bound(candidate: Contaminated) -> Array:
-        return elbo.contaminated(settings, candidate, window, slice_weights, nothing, square)
-
-    better: Contaminated = choose((factor > 0) & (bound(small) > bound(state)), small, state)
-    return better
-
-
-def _scaled_squares(state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
-    """τ̄ E r² / φ, around 1 where the noise is as it should be; NaN where nothing was observed."""
-    square = residual**2 + variance
-    return jnp.where(window.mask, precision(state) * square / along_time(state.slice_scale, square), jnp.nan)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from undertow.model import level as levels
-from undertow.model.control import Progress, redundancy_likely, sweep_limit
+from undertow.model.control import Progress, sweep_limit
 from undertow.model.defaults import LARGEST_VALUE
 from undertow.model.factors import layout
 from undertow.model.factors.rows import only_row, temporal_weights
@@ -53,7 +53,6 @@ def begin(
         sweep_limit=sweep_limit(settings, warm, zero),
         rounds=zero,
         adapting=(settings.start == "warm") & (~warm | model.adapt_likely(settings, outliers, window)),
-        redundancy=redundancy_likely(settings, window) & (level is None),
         failed=zero,
     )
     return window, progress

@@ -16,12 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from undertow.model.defaults import (
-    CANDIDATE_FIRST_SWEEPS,
-    CANDIDATE_MIN_GAIN,
-    CANDIDATE_MIN_NOISE,
-    CANDIDATE_SWEEPS,
-)
+from undertow.model.defaults import CANDIDATE_MIN_NOISE, CANDIDATE_SWEEPS
 from undertow.model.factors import layout, observed
 from undertow.model.factors.directions import leading_directions
 from undertow.model.factors.rows import all_covariances, all_means, with_axis
@@ -73,6 +68,11 @@ class Candidate(NamedTuple):
         """E x² of the candidate alone (W, I_1, …, I_N)."""
         return layout.outer_product(squares(self.means, self.variances), entry_index)
 
+    def left(self, residual: Array, variance: Array, entry_index: EntryIndex | None = None) -> tuple[Array, Array]:
+        """Residual and variance of the window once it is added."""
+        mean = self.low_rank(entry_index)
+        return residual - mean, variance + jnp.maximum(self.square(entry_index) - mean**2, 0)
+
 
 class Draft(NamedTuple):
     """A candidate that is still being fitted.
@@ -111,8 +111,8 @@ class CandidateFit:
         self.row_weights = [time_weights, *(jnp.ones(rows, weights.dtype) for rows in sizes)]
         self.shape = prior + jnp.stack([weight.sum() for weight in self.row_weights]).sum() / 2
 
-    def draft(self) -> Draft:
-        """A spectral start, swept a few times."""
+    def fitted(self) -> Candidate:
+        """The candidate: a spectral start, then sweeps."""
         means = leading_directions(self.weighted, self.entry_index)
         # Least squares for the temporal row, then the same typical size on every axis: where the prior wants it.
         one = jnp.ones((), self.weights.dtype)
@@ -127,25 +127,7 @@ class CandidateFit:
         means = [mean * factor for mean, factor in zip(means, factors, strict=True)]
         variances = [jnp.zeros_like(mean) for mean in means]
         start = Draft(means, variances, self._rate(means, variances), one, one * self.energy)
-        swept: Draft = lax.fori_loop(0, CANDIDATE_FIRST_SWEEPS, self._turn, start)
-        return swept
-
-    def promising(self, draft: Draft) -> Array:
-        """Whether it may be worth its slot: what it explains alone is a good part of what it costs.
-
-        What the outlier model gains besides is known only after the whole fit.
-        """
-        less_noise = self.count * jnp.log(self.energy / jnp.maximum(draft.left, CANDIDATE_MIN_NOISE * self.energy))
-        explained = jnp.maximum(self.energy - draft.left, less_noise) / 2
-        return explained > -CANDIDATE_MIN_GAIN * self.unfinished(draft).elbo
-
-    def finished(self, draft: Draft) -> Candidate:
-        """The candidate after all sweeps."""
-        swept: Draft = lax.fori_loop(CANDIDATE_FIRST_SWEEPS, CANDIDATE_SWEEPS, self._turn, draft)
-        return self.unfinished(swept)
-
-    def unfinished(self, draft: Draft) -> Candidate:
-        """The candidate as it is."""
+        draft: Draft = lax.fori_loop(0, CANDIDATE_SWEEPS, self._turn, start)
         shape, rate = self.shape, draft.rate
         elbo = -gamma_gap(shape, rate, self.prior, self.prior)
         for weight, mean, variance in zip(self.row_weights, draft.means, draft.variances, strict=True):

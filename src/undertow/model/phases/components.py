@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.tree_util import register_dataclass
 
 from undertow.model import elbo
@@ -103,31 +103,19 @@ def _grow(
         weights = model.candidate_weights(growth.outliers, window, slice_weights)
         energy = (weights * (growth.residual**2 + growth.variance)).sum()
         fit = CandidateFit(weights, growth.residual, energy, count, time_weights, settings.precision_prior, entry_index)
-        draft = fit.draft()
-        promising = fit.promising(draft)
-        # Apart from what follows, so that the memory of weights and residuals is free again by then.
-        candidate = lax.cond(promising, lambda: fit.finished(draft), lambda: fit.unfinished(draft))
+        candidate = fit.fitted()
+        residual, variance = candidate.left(growth.residual, growth.variance, entry_index)
+        nothing, square = jnp.zeros((), residual.dtype), residual**2 + variance  # only E r² is read of both
+        outliers = model.update(settings, growth.outliers, window, slice_weights, nothing, square)
+        after = bound(outliers, nothing, square)
+        margin = ELBO_MARGIN * float(np.finfo(after.dtype).eps) * jnp.abs(after)
+        gains = after + candidate.elbo > growth.elbo + margin
 
-        def left(growth: Growth) -> tuple[Array, Array]:
-            """Residual and variance with the candidate."""
-            mean = candidate.low_rank(entry_index)
-            return growth.residual - mean, growth.variance + jnp.maximum(candidate.square(entry_index) - mean**2, 0)
+        def grown(growth: Growth) -> Growth:
+            left = candidate.left(growth.residual, growth.variance, entry_index)
+            return Growth(added(growth.factors, candidate), outliers, *left, after)
 
-        def judged(state: tuple[Growth, Array]) -> tuple[Growth, Array]:
-            growth, _ = state
-            residual, variance = left(growth)
-            nothing, square = jnp.zeros((), residual.dtype), residual**2 + variance  # only E r² is read of both
-            outliers = model.update(settings, growth.outliers, window, slice_weights, nothing, square)
-            after = bound(outliers, nothing, square)
-            margin = ELBO_MARGIN * float(np.finfo(after.dtype).eps) * jnp.abs(after)
-            gains = after + candidate.elbo > growth.elbo + margin
-
-            def grown(growth: Growth) -> Growth:
-                return Growth(added(growth.factors, candidate), outliers, *left(growth), after)
-
-            return only_if(gains, grown, growth), gains
-
-        return only_if(promising, judged, (growth, jnp.asarray(False)))
+        return only_if(gains, grown, growth), gains
 
     # Updated first, so that what the outlier model gains alone is not attributed to the candidate.
     outliers = model.update(settings, start.outliers, window, slice_weights, start.residual, start.variance)
