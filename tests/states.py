@@ -45,6 +45,8 @@ def progress(core):
         iterations=zero,
         sweep_limit=zero,
         rounds=zero,
-        adapting=jnp.asarray(False),
+        adapting=jnp.asarray(True),
         failed=zero,
+        closed=jnp.asarray(False),
+        elbo=jnp.zeros(()),
     )

@@ -1,7 +1,7 @@
 """The step of many streams of one shape: the functions of `undertow.model.step`, under `vmap`.
 
 `vmap(step)` would sweep every member until the slowest has converged, and select over whole states at every turn. Here
-the host runs the loops instead: every member needs a sweep, a change of rank or nothing more; those that need the same
+the host runs the loops instead: every member needs a sweep, a judged move or nothing more; those that need the same
 are gathered into a smaller batch, worked on and put back. Each gets exactly what `step` would have given it. One small
 transfer per batch, what is needed next, is all that the host sees. Batches have a few fixed sizes, so that little is
 compiled; rows that are left over in one are computed in vain.
@@ -19,11 +19,11 @@ import numpy as np
 from jax import Array
 
 from undertow.model import platform
-from undertow.model.control import Progress, adapt_due, sweep_due
+from undertow.model.control import Progress, judge_due, sweep_due
 from undertow.model.phases.begin import begin
-from undertow.model.phases.components import adapt
-from undertow.model.phases.finish import finish
+from undertow.model.phases.finish import closed, finish
 from undertow.model.phases.infer import cross_predict, latest
+from undertow.model.phases.judge import judge
 from undertow.model.phases.sweep import sweep
 from undertow.model.report import Report
 from undertow.model.settings import Settings
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 Tree = TypeVar("Tree")
 
-NOTHING, SWEEP, ADAPT = range(3)
+NOTHING, SWEEP, JUDGE = range(3)
 """What a member can need next."""
-WORK: dict[int, Callable[[Settings, Window, Progress], Progress]] = {SWEEP: sweep, ADAPT: adapt}
+WORK: dict[int, Callable[[Settings, Window, Progress], Progress]] = {SWEEP: sweep, JUDGE: judge}
 BATCH_RATIO = 8
 """Each size of batch over the next smaller one."""
 
@@ -72,10 +72,10 @@ def advance_all(
             progress, asked = work_some(WORK[need], settings, window, progress, padded)
             needs[rows] = fetch(asked)[: len(rows)]
 
-    while (needs == SWEEP).any() or (needs == ADAPT).any():
+    while (needs == SWEEP).any() or (needs == JUDGE).any():
         while (needs == SWEEP).any():
             work(SWEEP)
-        work(ADAPT)
+        work(JUDGE)
     result: tuple[Core, Report] = close_all(core, window, progress, present, settings)
     return result
 
@@ -96,9 +96,9 @@ def batches(rows: NDArray[np.intp], members: int) -> Iterator[tuple[NDArray[np.i
         rows = rows[size:]
 
 
-def needed(settings: Settings, progress: Progress) -> Array:
+def needed(settings: Settings, window: Window, progress: Progress) -> Array:
     """What a member needs next, as a number."""
-    later = jnp.where(adapt_due(settings, progress), ADAPT, NOTHING)
+    later = jnp.where(judge_due(settings, window, progress), JUDGE, NOTHING)
     return jnp.where(sweep_due(progress), SWEEP, later).astype(jnp.int8)
 
 
@@ -106,7 +106,7 @@ def needed(settings: Settings, progress: Progress) -> Array:
 def open_all(core: Core, values: Array, mask: Array, settings: Settings) -> tuple[Window, Progress, Array]:
     """`phases.begin` for all, and what they need next."""
     window, progress = jax.vmap(begin, in_axes=(0, 0, 0, None))(core, values, mask, settings)
-    return window, progress, jax.vmap(needed, in_axes=(None, 0))(settings, progress)
+    return window, progress, jax.vmap(needed, in_axes=(None, 0, 0))(settings, window, progress)
 
 
 @program(static=["work"], donate=["progress"])
@@ -125,7 +125,7 @@ def work_some(
 
     own_window, own = taken(window), taken(progress)
     own = jax.vmap(work, in_axes=(None, 0, 0))(settings, own_window, own)
-    asked = jax.vmap(needed, in_axes=(None, 0))(settings, own)
+    asked = jax.vmap(needed, in_axes=(None, 0, 0))(settings, own_window, own)
     progress = jax.tree.map(lambda whole, part: whole.at[rows].set(part, mode="drop"), progress, own)
     return progress, asked
 
@@ -135,6 +135,7 @@ def close_all(
     core: Core, window: Window, progress: Progress, present: Array, settings: Settings
 ) -> tuple[Core, Report]:
     """`phases.finish` for those that were present; the others' states are as before."""
+    progress = jax.vmap(closed, in_axes=(None, 0, 0))(settings, window, progress)
     after, report = jax.vmap(finish, in_axes=(None, 0, 0, 0))(settings, core, window, progress)
     return choose_all(present, after, core), report
 

@@ -11,6 +11,7 @@ from jax.tree_util import register_dataclass
 
 from undertow.model.defaults import (
     MAX_ROUNDS,
+    NOISE_FALLING,
     OVER_RELAXATION,
     RELAXATION_AFTER,
     RESOLUTION,
@@ -19,8 +20,9 @@ from undertow.model.defaults import (
 from undertow.model.factors import layout
 from undertow.model.factors.layout import Summary
 from undertow.model.noise.models import outlier_model
+from undertow.model.noise.pooled import noise_floor
 from undertow.model.settings import Settings
-from undertow.model.types import Factors, Level, OutlierState
+from undertow.model.types import Factors, Level, OutlierState, Window
 
 
 @register_dataclass
@@ -44,6 +46,8 @@ class Progress:
         rounds: How often components were added or pruned.
         adapting: Whether components may be added or pruned after these sweeps: at first, and as long as some were.
         failed: Rows that could not be solved.
+        closed: Whether nothing is left to be done.
+        elbo: The bound, once it is closed.
     """
 
     factors: Factors
@@ -61,6 +65,8 @@ class Progress:
     rounds: Array
     adapting: Array
     failed: Array
+    closed: Array
+    elbo: Array
 
 
 def sweep_limit(settings: Settings, warm: Array, iterations: Array) -> Array:
@@ -82,7 +88,11 @@ def still_moving(settings: Settings, progress: Progress, outliers: OutlierState,
     dtype = progress.residual.dtype
     resolution = RESOLUTION * float(np.finfo(dtype).eps) * layout.size_of(newest)
     least = jnp.maximum(settings.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
-    return layout.distance(newest, progress.newest) > least
+    moving = layout.distance(newest, progress.newest) > least
+    # Large noise hides moves: as long as it falls, nothing has converged.
+    noise = model.typical_noise(outliers)
+    falling = noise < (1 - NOISE_FALLING) * model.typical_noise(progress.outliers)
+    return moving | falling & (noise > 2 * noise_floor(dtype))
 
 
 def sweep_due(progress: Progress) -> Array:
@@ -95,3 +105,10 @@ def adapt_due(settings: Settings, progress: Progress) -> Array:
     ready = progress.adapting & ~sweep_due(progress) & (progress.warm | ~progress.moving)
     # Not at the very end: a new component must have been swept at least once.
     return ready & (progress.rounds < MAX_ROUNDS) & (progress.iterations < settings.max_iterations)
+
+
+def judge_due(settings: Settings, window: Window, progress: Progress) -> Array:
+    """Whether, after the last sweep, there is anything to try: components, or less noise."""
+    model = outlier_model(settings)
+    wide = model.too_wide(settings, progress.outliers, window, progress.residual, progress.variance)
+    return ~progress.closed & (adapt_due(settings, progress) | wide)

@@ -22,6 +22,9 @@ OVER_RELAXATION = 0.6
 0.5 and 0.7 do about as well (bench accuracy, bench recorded)."""
 RELAXATION_AFTER = 2
 """Sweeps of a step before over-relaxation: from the second sweep on, easy streams take more sweeps (bench accuracy)."""
+NOISE_FALLING = 0.05
+"""Not converged while the noise variance falls by more than this fraction per sweep. Generated traffic with a fifth of
+its entries off, and a level: one seed of two has 18 times the error without."""
 RESOLUTION = 30
 """Moves below this many machine epsilons of the slice's size count as converged (numerics)."""
 
@@ -51,6 +54,11 @@ CHI_SQUARE_MEDIAN = 0.4549
 """Median of the square of a standard normal variable (mathematics)."""
 MEDIAN_SAMPLE = 4096
 """Entries that a median is taken of, about: error of 2 %, no time (bench video)."""
+TOO_WIDE = 0.5
+"""Noise variance by the median, over that in use, below which shrinking the noise is tried (test_tempering; bench
+recorded: Abilene with a fifth of its entries raised has five times the error without)."""
+SHRINK_SWEEPS = 4
+"""Updates of the outlier model after its noise was shrunk, before the ELBO decides (test_tempering)."""
 POOL_LARGEST = 1000.0
 """α from here on means one noise variance for all entries (test_pooled)."""
 POOL_SMALLEST = 1.5
@@ -113,8 +121,6 @@ FAR_NOISIER = 100
 # Speed and memory: these change no result beyond rounding
 SMALL_WINDOW = 2**15
 """Entries up to which a window is in cache anyway (bench video)."""
-UNROLLED_TERMS = 32
-"""Up to this many, the terms of a sum are written out: one pass instead of a strided reduction (bench video)."""
 SOLVE_BLOCK = 2048
 """Rows of a sparse window that are solved together, so that temporaries stay small (test_observed)."""
 CHUNK_NUMBERS = {"cpu": 2**18, "other": 2**25}

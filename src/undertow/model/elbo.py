@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array
-from jax.scipy.special import digamma, gammaln, xlogy
+from jax.scipy.special import xlogy
 
 from undertow.model.defaults import PAPER_PRIOR, SLICE_PRIOR
 from undertow.model.factors import discounted
@@ -20,6 +20,7 @@ from undertow.model.factors.rows import all_covariances, all_means, row_weights,
 from undertow.model.linalg.symmetric import log_determinant
 from undertow.model.noise import mixture, pooled
 from undertow.model.noise.gaussian_gamma import squares as paper_squares
+from undertow.model.noise.special import digamma, log_beta_change
 from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, Factors, GaussianGamma, OutlierState, Window, along_time, over_slice
 
@@ -73,8 +74,9 @@ def contaminated(
     """Likelihood, outlier indicators, π, φ and noise of contaminated normal noise."""
     square = residual**2 + variance
     rho, shape, rate = state.probability, state.noise_shape, state.noise_rate
-    both = digamma(state.rate_a + state.rate_b)
-    log_rate, log_other = digamma(state.rate_a) - both, digamma(state.rate_b) - both
+    posterior = jnp.stack([state.rate_a, state.rate_b])
+    log_rates = mixture.log_rates(state) - digamma(posterior.sum())
+    log_rate, log_other = log_rates
     scale = along_time(state.slice_scale, square)
     likelihood = (
         pooled.expected_log(shape, rate)
@@ -88,10 +90,9 @@ def contaminated(
     terms -= slice_weights @ (jnp.log(state.slice_scale) + 1 / state.slice_scale) * SLICE_PRIOR / 2
     if state.discounted is not None:
         terms -= discounted.ratio_loss(state, state.discounted)
-    prior_a, prior_b = discounted.rate_prior(state.discounted, *mixture.rate_prior(settings))
-    rate_term = _log_beta(state.rate_a, state.rate_b) - _log_beta(prior_a, prior_b)
-    rate_term += (prior_a - state.rate_a) * log_rate + (prior_b - state.rate_b) * log_other
-    return terms + rate_term - pooled.gamma_gap(shape, rate, *discounted.noise_prior(state)).sum()
+    prior = jnp.stack(jnp.broadcast_arrays(*discounted.rate_prior(state.discounted, *mixture.rate_prior(settings))))
+    terms += log_beta_change(prior, posterior) + ((prior - posterior) * log_rates).sum()
+    return terms - pooled.gamma_gap(shape, rate, *discounted.noise_prior(state)).sum()
 
 
 def gaussian_gamma(
@@ -113,8 +114,3 @@ def gaussian_gamma(
     sparse -= pooled.gamma_gap(state.gamma_shape, state.gamma_rate, PAPER_PRIOR, PAPER_PRIOR)
     newest = jnp.where(window.mask[window.newest], sparse, 0).sum()
     return likelihood + newest - pooled.gamma_gap(state.noise_shape, state.noise_rate, PAPER_PRIOR, PAPER_PRIOR)
-
-
-def _log_beta(a: Array | float, b: Array | float) -> Array:
-    """ln B(a, b). JAX's own `betaln` is good to six digits only."""
-    return gammaln(a) + gammaln(b) - gammaln(a + b)

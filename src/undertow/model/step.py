@@ -14,13 +14,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from undertow.model import level as levels
-from undertow.model.control import Progress, adapt_due, sweep_due
+from undertow.model.control import Progress, sweep_due
 from undertow.model.factors import discounted, layout, predict, separable
-from undertow.model.flow import only_if
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.begin import begin
-from undertow.model.phases.components import adapt
-from undertow.model.phases.finish import finish
+from undertow.model.phases.finish import closed, finish
+from undertow.model.phases.judge import judge
 from undertow.model.phases.sweep import sweep, sweep_separable
 from undertow.model.report import Report
 from undertow.model.settings import Settings
@@ -92,9 +91,7 @@ def step(
         if missing is not None:
             residual = window.values - predict.low_rank(progress.factors)
             progress = replace(progress, residual=residual, variance=predict.variance(progress.factors))
-        if settings.start == "svd":
-            return progress
-        return only_if(adapt_due(settings, progress), lambda swept: adapt(settings, window, swept), progress)
+        return closed(settings, window, progress) if settings.start == "svd" else judge(settings, window, progress)
 
-    end = lax.while_loop(lambda progress: sweep_due(progress) | adapt_due(settings, progress), one_round, start)
+    end = lax.while_loop(lambda progress: ~progress.closed, one_round, start)
     return finish(settings, core, window, end)

@@ -137,16 +137,16 @@ def test_candidates_and_pruning(shape, size, length):
         entry_index = state.window.entry_index
         fit = candidate.CandidateFit(weights, targets, energy, count, omega, settings.precision_prior, entry_index)
         found = fit.fitted()
-        pruned = rank.prune_smallest(
-            state.factors, targets, targets**2, weights, omega, settings.precision_prior, entry_index
-        )
+        prior = settings.precision_prior
+        start = (state.factors, targets, targets**2, elbo.low_rank(state.factors, omega, prior))
+        pruned, made = rank.prune_smallest(*start, weights, omega, prior, entry_index)
         directions = leading_directions(weights * targets, entry_index)
         seen = (found.low_rank(entry_index), found.square(entry_index), pruned[1], pruned[2])
         return (
             directions,
             found,
             pruned[0],
-            pruned[3],
+            made,
             *(jnp.where(state.window.mask, one, 0) for one in seen),
         )
 

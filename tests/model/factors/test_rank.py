@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from bounds import bound
 
+from undertow.model import elbo
 from undertow.model.factors import predict, rank
 from undertow.model.noise import contaminated
 
@@ -45,11 +46,17 @@ def test_pruning_gains_what_it_says(shape, size, length):
         residual, variance = targets - predict.low_rank(core.factors), predict.variance(core.factors)
         smallest = jnp.argmin(jnp.where(core.factors.active, rank.sizes(core.factors), jnp.inf))
         smaller = replace(core, factors=rank.without(core.factors, smallest))
-        found = rank.prune_smallest(core.factors, residual, variance, weights, omega, settings.precision_prior)
-        expected = targets - predict.low_rank(found[0]), predict.variance(found[0])
+        prior = settings.precision_prior
+        start = (core.factors, residual, variance, jnp.zeros(()))
+        start, nothing = rank.prune_smallest(*start, weights, omega, prior, evaluate=True)
+        (factors, *left, rows), pruned = rank.prune_smallest(*start, weights, omega, prior)
+        found = factors, *left, pruned, rows - elbo.low_rank(factors, omega, prior), nothing
+        expected = targets - predict.low_rank(factors), predict.variance(factors)
         return found, expected, bound(settings, smaller) - bound(settings, core)
 
-    (after, residual, variance, pruned), expected, change = both_ways(core)
+    (after, residual, variance, pruned, difference, nothing), expected, change = both_ways(core)
+    assert not nothing
+    np.testing.assert_allclose(difference, 0, atol=1e-9)
     assert bool(pruned) == bool(change > 0)
     assert int(after.active.sum()) == int(core.factors.active.sum()) - int(pruned)
     np.testing.assert_allclose(residual, expected[0], rtol=1e-9, atol=1e-12)

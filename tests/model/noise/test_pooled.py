@@ -32,7 +32,7 @@ def test_pool_elbo_and_its_best_rate(alpha):
     found = jnp.asarray(1.0)
     for _ in range(30):
         found = pooled.pooled_rate(
-            jnp.asarray(alpha), found, jnp.asarray(counts), jnp.asarray(sums), jnp.asarray(1e-12)
+            jnp.asarray(alpha), found, jnp.asarray(counts), jnp.asarray(sums), jnp.asarray(1e-12 * alpha)
         )
     assert integrated(alpha, float(found), counts, sums) >= -best.fun - 1e-6 * abs(best.fun)
 
@@ -47,19 +47,10 @@ def test_a_pooled_rate_never_lowers_the_elbo(seed, alpha, start):
         counts = rng.uniform(0, 20, 30) * (rng.random(30) < 0.7)  # very uneven: this is where the quick step can fail
         sums = counts * rng.gamma(0.5, 2.0, 30) * 10.0 ** rng.integers(-3, 3, 30)
         new = pooled.pooled_rate(
-            jnp.asarray(alpha), jnp.asarray(start), jnp.asarray(counts), jnp.asarray(sums), jnp.asarray(1e-9)
+            jnp.asarray(alpha), jnp.asarray(start), jnp.asarray(counts), jnp.asarray(sums), jnp.asarray(1e-9 * alpha)
         )
         before, after = (integrated(alpha, float(rate), counts, sums) for rate in (start, new))
     assert after >= before - 1e-9 * max(1.0, abs(before))
-
-
-def test_gamma_ratio_is_accurate_in_single_precision():
-    for base in (1e-6, 1.5, 30.0, 1000.0):
-        for step in (0.5, 5.0, 200.0):
-            exact = gammaln(base + step) - gammaln(base) - step * np.log(base)
-            got = pooled.gamma_ratio(jnp.float32(base), jnp.float32(step))
-            np.testing.assert_allclose(got, exact, rtol=2e-5, atol=2e-4)
-    assert np.isfinite(pooled.gamma_ratio(jnp.float32(1e-6), jnp.float32(5e6)))  # a vector of ten million entries
 
 
 def test_gamma_gap_is_the_divergence():

@@ -33,7 +33,8 @@ def fitted(settings, core):
 def test_a_candidate_adds_what_it_says_and_finds_what_is_there(shape, length):
     settings, core, signal = states.planted(shape, length)
     candidate = fitted(settings, core)
-    factors = added(core.factors, candidate)
+    assert int(added(core.factors, candidate, -1).active.sum()) == 0
+    factors = added(core.factors, candidate, 1)
     assert int(factors.active.sum()) == 1
     np.testing.assert_allclose(predict.low_rank(factors), candidate.low_rank(), rtol=1e-9, atol=1e-12)
     variance = candidate.square() - candidate.low_rank() ** 2

@@ -24,7 +24,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array
 
-from undertow.model.defaults import POOL_ITERATIONS, RETENTION_PRIOR, RIDGE
+from undertow.model.defaults import RETENTION_PRIOR, RIDGE
 from undertow.model.factors.rows import all_means, collect, contract, moments, plan, second_moment, solve_rows
 from undertow.model.linalg.symmetric import multiplicity, pack
 from undertow.model.noise import pooled as noise
@@ -228,18 +228,7 @@ def update_noise(state: Contaminated, discounted: DiscountedNoise, counts: Array
     shapes, _ = noise_prior(state)
     own = sums / (1 + discounted.sums / (2 * state.pool_shape))
     least = noise_floor(sums.dtype) * state.pool_shape
-    quick = rate = state.pool_rate
-    safe = jnp.maximum(shapes.sum() / ((2 * shapes + counts) / (2 * rate + own)).sum(), least)
-    for _ in range(POOL_ITERATIONS):
-        part = 1 / (2 * quick + own)
-        observed = (counts * part).sum()
-        turned = (shapes * own * part).sum() / jnp.where(observed > 0, observed, 1)
-        quick = jnp.where(observed > 0, jnp.maximum(turned, least), rate)
-
-    def loss(candidate: Array) -> Array:
-        return (counts / 2 * jnp.log(candidate) + (shapes + counts / 2) * jnp.log1p(own / (2 * candidate))).sum()
-
-    state = replace(state, pool_rate=jnp.where(loss(quick) <= loss(rate), quick, safe))
+    state = replace(state, pool_rate=noise.pooled_rate(shapes, state.pool_rate, counts, own, least))
     shape, prior_rate = noise_prior(state)
     return replace(state, noise_shape=shape + counts / 2, noise_rate=prior_rate + sums / 2)
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from undertow.model import elbo
 from undertow.model.defaults import NEGLIGIBLE
@@ -79,31 +78,45 @@ def prune_smallest(
     factors: Factors,
     residual: Array,
     variance: Array,
+    rows: Array,
     weights: Array,
     time_weights: Array,
     prior: float,
     entry_index: EntryIndex | None = None,
-) -> tuple[Factors, Array, Array, Array]:
+    evaluate: Array | bool = False,
+) -> tuple[tuple[Factors, Array, Array, Array], Array]:
     """Prune the smallest component if the ELBO gains by it.
 
-    Returns factors, residuals y − x̄ and Var x of the window as they are then, and whether it was pruned.
+    Args:
+        factors: As they are.
+        residual: y − x̄ of the window.
+        variance: Var x of the window.
+        rows: `elbo.low_rank` of the factors.
+        weights: w of the window.
+        time_weights: p_t (W,).
+        prior: c0 = d0.
+        entry_index: Of a sparse window.
+        evaluate: Prune nothing, and find `rows`.
+
+    Returns:
+        The first four as they are then, and whether a component was pruned.
     """
     slot = jnp.argmin(jnp.where(factors.active, sizes(factors), jnp.inf))
-    smaller = without(factors, slot)
+    smaller = without(factors, jnp.where(evaluate, -1, slot))
+    rows_then = elbo.low_rank(smaller, time_weights, prior)
     own_mean, own_variance = layout.component(factors, slot, entry_index)
-    both = jax.tree.map(lambda one, other: jnp.stack([one, other]), smaller, factors)
-    bounds = lax.map(lambda candidate: elbo.low_rank(candidate, time_weights, prior), both)
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
     change = own_mean * (2 * residual + own_mean) - own_variance
-    gain = bounds[0] - bounds[1] - (weights * change).sum() / 2
+    gain = rows_then - rows - (weights * change).sum() / 2
     if factors.discounted is not None:
         gain += discounted.change(factors, smaller, factors.discounted)
-    prunes = factors.active.any() & (gain > 0)
+    prunes = ~jnp.asarray(evaluate) & factors.active.any() & (gain > 0)
 
     def pruned(carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
         return smaller, carry[1] + own_mean, jnp.maximum(carry[2] - own_variance, 0)
 
-    return *only_if(prunes, pruned, (factors, residual, variance)), prunes
+    factors, residual, variance = only_if(prunes, pruned, (factors, residual, variance))
+    return (factors, residual, variance, jnp.where(prunes | evaluate, rows_then, rows)), prunes
 
 
 def effective(factors: Factors, start: str) -> Array:

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from undertow.model.defaults import SMALL_WINDOW, UNROLLED_TERMS
+from undertow.model.defaults import SMALL_WINDOW
 from undertow.model.linalg.symmetric import inverse, outer, pack, unpack
 from undertow.model.platform import on_cpu
 from undertow.model.settings import Settings
@@ -65,19 +65,24 @@ def collect(partial: Array, axes: list[int], columns: list[Array], keep: int) ->
     remaining = list(axes)
     for axis in axes:
         if axis != keep:
-            position = remaining.index(axis)
-            shape = [1] * partial.ndim
-            shape[position], shape[-1] = columns[axis].shape
-            partial = total(partial * columns[axis].reshape(shape), position)
+            partial = weighted_sum(partial, columns[axis], remaining.index(axis))
             remaining.remove(axis)
     return partial
 
 
-def total(array: Array, axis: int) -> Array:
-    """The sum over an axis."""
-    if axis == 0 and array.shape[0] <= UNROLLED_TERMS:
-        return sum((array[position] for position in range(1, array.shape[0])), start=array[0])
-    return array.sum(axis=axis)
+def weighted_sum(array: Array, columns: Array, axis: int) -> Array:
+    """Σ over an axis of (…, K) times its columns (size, K).
+
+    On CPUs the first axis is added up one by one: one pass over memory as it lies, instead of a strided reduction.
+    """
+    if axis > 0 or not on_cpu():
+        shape = [1] * array.ndim
+        shape[axis], shape[-1] = columns.shape
+        return (array * columns.reshape(shape)).sum(axis=axis)
+    total: Array = lax.scan(
+        lambda total, here: (total + here[0] * here[1], None), jnp.zeros_like(array[0]), (array, columns)
+    )[0]
+    return total
 
 
 def plan(shape: tuple[int, ...]) -> tuple[int, int]:

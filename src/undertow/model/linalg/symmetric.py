@@ -12,19 +12,19 @@ from undertow.model.linalg.elimination import eliminated
 
 def pack(matrices: Array) -> Array:
     """(..., R, R) → (..., P)."""
-    rows, columns = np.triu_indices(matrices.shape[-1])
-    return matrices[..., rows, columns]
+    size = matrices.shape[-1]
+    return _at(matrices.reshape(*matrices.shape[:-2], size * size), _upper(size))
 
 
 def unpack(packed: Array) -> Array:
     """(..., P) → (..., R, R)."""
-    return packed[..., _positions(packed.shape[-1])]
+    return _at(packed, _positions(packed.shape[-1]))
 
 
 def outer(vectors: Array) -> Array:
     """Packed vvᵀ of the last axis: (..., R) → (..., P)."""
     rows, columns = np.triu_indices(vectors.shape[-1])
-    return vectors[..., rows] * vectors[..., columns]
+    return _at(vectors, rows) * _at(vectors, columns)
 
 
 def multiplicity(size: int) -> Array:
@@ -63,6 +63,18 @@ def log_determinant(matrices: Array) -> Array:
         lambda scaled: jnp.linalg.slogdet(scaled)[1],
     )
     return logarithms - 2 * jnp.log(scale).sum(axis=-1)
+
+
+def _at(array: Array, positions: np.ndarray) -> Array:
+    """array[..., positions], all of which there are: without the checks that JAX would make of them."""
+    found: Array = array.at[..., positions].get(mode="promise_in_bounds", wrap_negative_indices=False)
+    return found
+
+
+def _upper(size: int) -> np.ndarray:
+    """Where the packed entries are in a flat R × R matrix."""
+    rows, columns = np.triu_indices(size)
+    return (rows * size + columns).astype(np.int32)
 
 
 def _positions(length: int) -> np.ndarray:

@@ -31,6 +31,9 @@ from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, Factors, Level, Window, along_time
 
 update = updates.update
+too_wide = tempering.too_wide
+median_noise = tempering.median_noise
+scaled_noise = tempering.scaled_noise
 
 
 def init(settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None = None) -> Contaminated:

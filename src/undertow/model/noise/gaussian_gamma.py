@@ -132,6 +132,23 @@ def finish(
     return state
 
 
+def too_wide(settings: Settings, state: GaussianGamma, window: Window, residual: Array, variance: Array) -> Array:
+    """Never: S takes what is large anyway."""
+    del settings, state, window, residual, variance
+    return jnp.asarray(False)
+
+
+def median_noise(state: GaussianGamma, window: Window, residual: Array, variance: Array) -> Array:
+    """As it is."""
+    del window, residual, variance
+    return jnp.ones_like(state.noise_rate)
+
+
+def scaled_noise(state: GaussianGamma, factor: Array) -> GaussianGamma:
+    """1/τ̄ times a factor."""
+    return replace(state, noise_rate=state.noise_rate * factor)
+
+
 def update_sparse(state: GaussianGamma, window: Window, residual: Array) -> GaussianGamma:
     """σ² = 1/(γ̄ + τ̄), s̄ = σ² τ̄ (y − x̄), newest slice, observed entries."""
     tau = state.noise_shape / state.noise_rate

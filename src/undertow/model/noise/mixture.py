@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.nn import sigmoid
-from jax.scipy.special import digamma
 
 from undertow.model.defaults import CHI_SQUARE_MEDIAN, MEDIAN_SAMPLE, NO_OUTLIERS, SLICE_PRIOR, SMALLEST_SCALE
 from undertow.model.factors import layout
+from undertow.model.noise.special import digamma
 from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, EntryIndex, over_slice
 
@@ -18,6 +18,11 @@ def rate_prior(settings: Settings) -> tuple[Array, float]:
     """Parameters of the prior Beta(α0, β0) of π. Where the model is not robust, nothing is an outlier."""
     flagged = jnp.where(settings.robust, settings.outlier_rate * settings.outlier_rate_strength, NO_OUTLIERS)
     return flagged, (1 - settings.outlier_rate) * settings.outlier_rate_strength
+
+
+def log_rates(state: Contaminated) -> Array:
+    """E ln π and E ln(1−π), both less ψ(a + b) (2,)."""
+    return digamma(jnp.stack([state.rate_a, state.rate_b]))
 
 
 def precision(state: Contaminated) -> Array:
@@ -40,10 +45,16 @@ def energies(state: Contaminated, mask: Array, square: Array) -> Array:
     return jnp.where(mask, precision(state) * square, 0)
 
 
-def outlier_probability(state: Contaminated, mask: Array, square: Array, scale: Array) -> Array:
-    """ρ from  logit ρ = E ln π − E ln(1−π) − ½ ln(κ/φ) + ½ τ̄ (1/φ − 1/κ) E r²."""
-    prior = digamma(state.rate_a) - digamma(state.rate_b) - jnp.log(state.ratio / scale) / 2
-    logit = prior + energies(state, mask, square) * (1 / scale - 1 / state.ratio) / 2
+def outlier_probability(
+    state: Contaminated, mask: Array, square: Array, scale: Array, rates: Array | None = None
+) -> Array:
+    """ρ from  logit ρ = E ln π − E ln(1−π) − ½ ln(κ/φ) + ½ τ̄ (1/φ − 1/κ) E r².
+
+    `rates` are the `log_rates`, where they are known already.
+    """
+    log_rate, log_other = log_rates(state) if rates is None else rates
+    logit = log_rate - log_other - jnp.log(state.ratio / scale) / 2
+    logit = logit + energies(state, mask, square) * (1 / scale - 1 / state.ratio) / 2
     return jnp.where(mask, sigmoid(logit), 0)
 
 
@@ -54,11 +65,12 @@ def slice_scales(state: Contaminated, mask: Array, probability: Array, square: A
     return jnp.minimum((SLICE_PRIOR + energy) / (SLICE_PRIOR + count), state.ratio)
 
 
-def slice_worth(state: Contaminated, mask: Array, square: Array) -> Array:
+def slice_worth(state: Contaminated, mask: Array, square: Array, rates: Array | None = None) -> Array:
     """What a single slice adds to the bound at its φ, ρ being the best for it."""
     scale, energy = state.slice_scale, energies(state, mask, square)
-    usual = digamma(state.rate_b) - jnp.log(scale) / 2 - energy / scale / 2
-    outlying = digamma(state.rate_a) - jnp.log(state.ratio) / 2 - energy / state.ratio / 2
+    log_rate, log_other = log_rates(state) if rates is None else rates
+    usual = log_other - jnp.log(scale) / 2 - energy / scale / 2
+    outlying = log_rate - jnp.log(state.ratio) / 2 - energy / state.ratio / 2
     entries = jnp.where(mask, jnp.logaddexp(usual, outlying), 0).sum()
     return entries - (jnp.log(scale) + 1 / scale).sum() * SLICE_PRIOR / 2
 

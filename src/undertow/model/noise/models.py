@@ -67,6 +67,17 @@ class OutlierModel(Protocol):
     ) -> OutlierState:
         """All coordinate updates in turn."""
 
+    def too_wide(
+        self, settings: Settings, state: OutlierState, window: Window, residual: Array, variance: Array
+    ) -> Array:
+        """After the sweeps: whether less noise and more outliers are worth a try."""
+
+    def median_noise(self, state: OutlierState, window: Window, residual: Array, variance: Array) -> Array:
+        """Noise variance by the median of the residuals, over that in use."""
+
+    def scaled_noise(self, state: OutlierState, factor: Array) -> OutlierState:
+        """The state with all noise variances times a factor."""
+
     def finish(
         self,
         settings: Settings,

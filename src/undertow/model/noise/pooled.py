@@ -17,10 +17,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jax.scipy.special import digamma
+from jax import Array, lax
 
 from undertow.model.defaults import LEAST_NOISE_POWER, POOL_ITERATIONS, POOL_LARGEST, POOL_SMALLEST, POOL_STEP
+from undertow.model.noise.special import digamma, gamma_ratio
 
 
 def noise_floor(dtype: jnp.dtype) -> Array:
@@ -28,28 +28,32 @@ def noise_floor(dtype: jnp.dtype) -> Array:
     return jnp.asarray(float(np.finfo(dtype).eps), dtype) ** LEAST_NOISE_POWER
 
 
-def pooled_rate(pool_shape: Array, rate: Array, counts: Array, sums: Array, floor: Array) -> Array:
-    """b that raises F for given α; never below α·floor.
+def pooled_rate(shapes: Array, rate: Array, counts: Array, sums: Array, least: Array) -> Array:
+    """b that raises F for given α, one for all entries or one for each; never below `least`.
 
-    Candidate: a few iterations of the fixed point b = α Σ s/(2b+s) / Σ n/(2b+s), exact after one where n is the same
+    Candidate: a few iterations of the fixed point b = Σ α s/(2b+s) / Σ n/(2b+s), exact after one where n is the same
     everywhere and α large. Where it would lower F (possible with very uneven n), the safe step
-    b = Nα / Σ (2α+n)/(2b+s) is taken: it maximises a lower bound of F that touches it at the old b.
+    b = Σ α / Σ (2α+n)/(2b+s) is taken: it maximises a lower bound of F that touches it at the old b.
     """
-    least = floor * pool_shape
-    total = counts.size * pool_shape
-    safe = jnp.maximum(total / ((2 * pool_shape + counts) / (2 * rate + sums)).sum(), least)
-    quick = rate
-    for _ in range(POOL_ITERATIONS):
-        part = 1 / (2 * quick + sums)
-        observed = (counts * part).sum()
-        turned = pool_shape * (sums * part).sum() / jnp.where(observed > 0, observed, 1)
-        quick = jnp.where(observed > 0, jnp.maximum(turned, least), rate)
+    shapes = jnp.broadcast_to(shapes, counts.shape)
+    both = jnp.stack([shapes * sums, counts, 2 * shapes + counts]).reshape(3, -1)
+    flat = sums.reshape(-1)
 
-    def without_constants(candidate: Array) -> Array:
-        terms = counts / 2 * jnp.log(candidate) + (pool_shape + counts / 2) * jnp.log1p(sums / (2 * candidate))
-        return -terms.sum()
+    def over(rate: Array) -> Array:
+        """Sums of all three over 2b + s."""
+        return jnp.matmul(both, 1 / (2 * rate + flat), precision=lax.Precision.HIGHEST)
 
-    return jnp.where(without_constants(quick) >= without_constants(rate), quick, safe)
+    def turn(_: int, quick: Array) -> Array:
+        energy, observed, _all = over(quick)
+        return jnp.where(observed > 0, jnp.maximum(energy / jnp.where(observed > 0, observed, 1), least), rate)
+
+    def loss(candidate: Array) -> Array:
+        return (counts / 2 * jnp.log(candidate) + (shapes + counts / 2) * jnp.log1p(sums / (2 * candidate))).sum()
+
+    quick = lax.fori_loop(0, POOL_ITERATIONS, turn, rate)
+    safe = jnp.maximum(shapes.sum() / over(rate)[2], least)
+    losses = jax.vmap(loss)(jnp.stack([quick, rate]))
+    return jnp.where(losses[0] <= losses[1], quick, safe)
 
 
 def shared_variance(before: Array, count: Array, total: Array, floor: Array) -> Array:
@@ -71,32 +75,12 @@ def better_pool(pool_shape: Array, pool_rate: Array, counts: Array, sums: Array)
 
     def candidate(shape: Array) -> tuple[Array, Array]:
         start = pool_rate * shape / pool_shape
-        rate = pooled_rate(shape, start, counts, sums, noise_floor(sums.dtype))
+        rate = pooled_rate(shape, start, counts, sums, noise_floor(sums.dtype) * shape)
         return rate, pool_elbo(shape, rate, counts, sums)
 
     rates, scores = jax.vmap(candidate)(shapes)
     best = jnp.argmax(scores)
     return shapes[best], rates[best]
-
-
-def gamma_ratio(base: Array | float, step: Array) -> Array:
-    """ln Γ(base + step) − ln Γ(base) − step·ln base, accurate for large base in float32.
-
-    Stirling's series after a shift by 8, so that no two large logarithms are subtracted.
-    """
-    shift = 8
-    logs = jnp.zeros_like(step)
-    for first in range(0, shift, 4):  # four factors fit into single precision for any step up to ten million
-        product = jnp.ones_like(step)
-        for offset in range(first, first + 4):
-            product = product * (1 + step / (base + offset))
-        logs = logs + jnp.log(product)
-    low, high = base + shift, base + shift + step
-    series = sum(
-        (high**-power - low**-power) / divisor for power, divisor in ((1, 12), (3, -360), (5, 1260), (7, -1680))
-    )
-    main = (high - 0.5) * jnp.log1p(step / low) - step + step * jnp.log1p(shift / base)
-    return main + series - logs
 
 
 def expected_log(shape: Array, rate: Array) -> Array:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from undertow.model.defaults import FEW_OUTLIERS_ITERATIONS, SCALE_TOLERANCE, START_ITERATIONS, START_TOLERANCE
 from undertow.model.factors import layout
 from undertow.model.factors.rows import single_row
-from undertow.model.flow import choose
+from undertow.model.flow import either
 from undertow.model.noise.mixture import (
     energies,
-    first_scale,
+    log_rates,
     median_scale,
     outlier_probability,
     precision,
@@ -22,23 +23,14 @@ from undertow.model.noise.mixture import (
     slice_scales,
     slice_worth,
 )
-from undertow.model.types import Contaminated, EntryIndex, Factors, Window
-
-
-class Start(NamedTuple):
-    """A slice before anything is called an outlier: its row, E r² and φ so far."""
-
-    row: Factors
-    square: Array
-    scale: Array
-    moving: Array
-    turns: Array
+from undertow.model.types import Contaminated, Factors, Window
 
 
 class Fit(NamedTuple):
-    """A slice that is being inferred: its row, ρ, φ and the κ that these ask for so far."""
+    """A slice that is being inferred: its row, E r², ρ, φ and the κ that these ask for so far."""
 
     row: Factors
+    square: Array
     probability: Array
     scale: Array
     ratio: Array
@@ -46,74 +38,100 @@ class Fit(NamedTuple):
     turns: Array
 
 
+class Explanation(NamedTuple):
+    """What does not fit, explained: ρ, φ and κ, after some turns."""
+
+    probability: Array
+    scale: Array
+    ratio: Array
+    turns: Array
+
+
 def fit_row(state: Contaminated, factors: Factors, window: Window, level_variance: Array | float) -> Fit:
     """Fit a window of one slice, whose level has the variance `level_variance`.
 
-    A first row comes from least absolute deviations, beginning at 0: a spike of any size is one vote there, and a
-    changed scene decides nothing immediately. What does not fit is then explained either by the noise of the whole
-    slice or by outliers among little noise, whichever has the higher ELBO: coordinate steps lead from neither to the
-    other. From there row, ρ and φ converge together.
+    First stage: a row from least absolute deviations, beginning at 0: a spike of any size is one vote there, and a
+    changed scene decides nothing immediately. What does not fit is then explained (`explained`). Second stage: row, ρ
+    and φ converge together.
     """
     values, mask, entry_index = window.values, window.mask, window.entry_index
-    weight, moving, zero = jnp.ones(1, values.dtype), jnp.asarray(True), jnp.asarray(0, jnp.int32)
+    weight, rates = jnp.ones(1, values.dtype), log_rates(state)
 
     def regressed(row: Factors, robustness: Array) -> tuple[Factors, Array]:
         weights = jnp.where(mask, precision(state) * robustness, 0)
         row, unsolved = layout.update_rows(row, weights, weights * values, weight, entry_index)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
-        return row, (values - layout.low_rank(row, entry_index)) ** 2 + layout.variance(
-            row, entry_index
-        ) + level_variance
+        residual = values - layout.low_rank(row, entry_index)
+        return row, residual**2 + layout.variance(row, entry_index) + level_variance
 
-    def first_turn(start: Start) -> Start:
-        energy = energies(state, mask, start.square)
-        row, square = regressed(start.row, 1 / jnp.sqrt(start.scale * jnp.maximum(start.scale, energy)))
-        scale = median_scale(state, mask, square, entry_index)
-        moved = jnp.abs(jnp.log(scale / start.scale)).max() > SCALE_TOLERANCE
-        return Start(row, square, scale, moved, start.turns + 1)
+    def stage(number: Array, fit: Fit) -> Fit:
+        first = number == 0
 
-    def turn(fit: Fit) -> Fit:
-        now = replace(state, ratio=fit.ratio)
-        row, square = regressed(fit.row, robustness_weight(now, fit.probability, fit.scale))
-        scale = slice_scales(now, mask, fit.probability, square)
-        probability = outlier_probability(now, mask, square, scale)
-        scale = slice_scales(now, mask, probability, square)
-        moved = jnp.abs(probability - fit.probability).max() > START_TOLERANCE
-        return Fit(row, probability, scale, fit.ratio, moved, fit.turns + 1)
+        def turn(fit: Fit) -> Fit:
+            now = replace(state, ratio=fit.ratio)
+            size = jnp.maximum(fit.scale, energies(state, mask, fit.square))
+            robustness = robustness_weight(now, fit.probability, fit.scale)
+            row, square = regressed(fit.row, jnp.where(first, 1 / jnp.sqrt(fit.scale * size), robustness))
 
-    def moving_on(now: Start | Fit) -> Array:
-        return now.moving & (now.turns < START_ITERATIONS)
+            def by_median() -> tuple[Array, Array, Array]:
+                scale = median_scale(state, mask, square, entry_index)
+                return fit.probability, scale, jnp.abs(jnp.log(scale / fit.scale)).max() > SCALE_TOLERANCE
+
+            def by_mixture() -> tuple[Array, Array, Array]:
+                scale = slice_scales(now, mask, fit.probability, square)
+                probability = outlier_probability(now, mask, square, scale, rates)
+                scale = slice_scales(now, mask, probability, square)
+                return probability, scale, jnp.abs(probability - fit.probability).max() > START_TOLERANCE
+
+            probability, scale, moving = either(first, by_median, by_mixture)
+            return Fit(row, square, probability, scale, fit.ratio, moving, fit.turns + 1)
+
+        fit = fit._replace(moving=jnp.asarray(True), turns=jnp.asarray(0, jnp.int32))
+        fit = lax.while_loop(lambda now: now.moving & (now.turns < START_ITERATIONS), turn, fit)
+        done: Fit = lax.cond(first, lambda: explained(state, mask, fit, rates), lambda: fit)
+        return done
 
     square = values**2 + level_variance
-    start = Start(single_row(factors), square, median_scale(state, mask, square, entry_index), moving, zero)
-    start = lax.while_loop(moving_on, first_turn, start)
-    noisy, few = much_noise(state, mask, start.square), few_outliers(state, mask, start.square, entry_index)
-    sharper = slice_worth(few, mask, start.square) > slice_worth(noisy, mask, start.square)
-    best = choose(sharper, few, noisy)
-    fit = Fit(start.row, best.probability, best.slice_scale, best.ratio, moving, zero)
-    end: Fit = lax.while_loop(moving_on, turn, fit)
+    scale = median_scale(state, mask, square, entry_index)
+    start = Fit(
+        single_row(factors),
+        square,
+        jnp.zeros_like(square),
+        scale,
+        state.ratio,
+        jnp.asarray(True),
+        jnp.asarray(0, jnp.int32),
+    )
+    end: Fit = lax.fori_loop(0, 2, stage, start)
     return end
 
 
-def much_noise(state: Contaminated, mask: Array, square: Array) -> Contaminated:
-    """Of one slice: φ as if nothing were an outlier, and the outliers that there are even then."""
-    return judged(state, mask, square, slice_scales(state, mask, jnp.zeros_like(square), square))
+def explained(state: Contaminated, mask: Array, fit: Fit, rates: Array) -> Fit:
+    """What does not fit, by the noise of the whole slice, or by outliers among little noise: the higher ELBO wins.
 
+    Coordinate steps lead from neither to the other. *Much noise*: φ as if nothing were an outlier. *Few outliers*: φ
+    by the median, then κ as large as the outliers found ask for, besides those known, and φ by the others, in turn.
+    """
+    energy = energies(state, mask, fit.square)
 
-def judged(state: Contaminated, mask: Array, square: Array, scale: Array) -> Contaminated:
-    """Of one slice: φ, and ρ by it."""
-    return replace(state, slice_scale=scale, probability=outlier_probability(state, mask, square, scale))
+    def explanation(first: tuple[Array, Array]) -> tuple[Explanation, Array]:
+        first_scale, turns = first
 
+        def turn(so_far: Explanation) -> Explanation:
+            again, rho = so_far.turns > 0, so_far.probability
+            ratio = (state.rate_a * state.ratio + (rho * energy).sum()) / (state.rate_a + rho.sum())
+            now = replace(state, ratio=jnp.where(again, jnp.maximum(ratio, state.ratio), state.ratio))
+            scale = jnp.where(again, slice_scales(now, mask, rho, fit.square), first_scale)
+            probability = outlier_probability(now, mask, fit.square, scale, rates)
+            return Explanation(probability, scale, now.ratio, so_far.turns + 1)
 
-def few_outliers(state: Contaminated, mask: Array, square: Array, entry_index: EntryIndex | None) -> Contaminated:
-    """Of one slice: φ by its median, and κ as large as the outliers then found ask for, besides those known."""
+        start = Explanation(jnp.zeros_like(energy), first_scale, state.ratio, jnp.asarray(0, jnp.int32))
+        end = lax.while_loop(lambda so_far: so_far.turns < turns, turn, start)
+        at_end = replace(state, slice_scale=end.scale, ratio=end.ratio)
+        return end, slice_worth(at_end, mask, fit.square, rates)
 
-    def turn(_: int, few: Contaminated) -> Contaminated:
-        energy = (few.probability * energies(state, mask, square)).sum()
-        ratio = (state.rate_a * state.ratio + energy) / (state.rate_a + few.probability.sum())
-        few = replace(few, ratio=jnp.maximum(ratio, state.ratio))
-        return judged(few, mask, square, slice_scales(few, mask, few.probability, square))
-
-    small = judged(state, mask, square, first_scale(state, mask, square, entry_index))
-    few: Contaminated = lax.fori_loop(0, FEW_OUTLIERS_ITERATIONS, turn, small)
-    return few
+    noisy = slice_scales(state, mask, jnp.zeros_like(energy), fit.square)
+    few = jnp.minimum(fit.scale, state.ratio)
+    both, worth = lax.map(explanation, (jnp.stack([noisy, few]), jnp.asarray([1, 1 + FEW_OUTLIERS_ITERATIONS])))
+    best = jax.tree.map(lambda two: jnp.where(worth[1] > worth[0], two[1], two[0]), both)
+    return fit._replace(probability=best.probability, scale=best.scale, ratio=best.ratio)

@@ -1,7 +1,9 @@
-"""Tempering: the noise is reset where coordinate ascent is trapped.
+"""Tempering: the noise is reset or shrunk where coordinate ascent is trapped.
 
-A row that is mostly flagged teaches its factor nothing, so it stays flagged however well it would fit. The noise starts
-again as large as all residuals, and the sweeps shrink it.
+*Reset*: a row that is mostly flagged teaches its factor nothing, so it stays flagged however well it would fit. The
+noise starts again as large as all residuals, and the sweeps shrink it.
+*Shrink*: where a fifth of all entries are outliers, noise wide enough for all of them explains itself. Noise as small
+as its median says is tried, and kept if the ELBO gains (phases/judge.py).
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array
 
+from undertow.model.defaults import CHI_SQUARE_MEDIAN, TOO_WIDE
 from undertow.model.factors import layout
 from undertow.model.level import mean_of
-from undertow.model.noise.mixture import precision
+from undertow.model.noise.mixture import median, precision, sample
 from undertow.model.noise.updates import update_probability
 from undertow.model.settings import Settings
-from undertow.model.types import Contaminated, Factors, Level, Window, over_slice
+from undertow.model.types import Contaminated, Factors, Level, Window, along_time, over_slice
 
 
 def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array:
@@ -45,3 +48,31 @@ def reset_noise(
         noise_rate=state.noise_rate * factor,
     )
     return update_probability(state, window, square)
+
+
+def too_wide(settings: Settings, state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
+    """Whether the noise is too wide for more than half of the residuals. Counted: a median would have to be sorted."""
+    scaled = sample(_scaled_squares(state, window, residual, variance), window.entry_index)
+    small = (scaled < TOO_WIDE * CHI_SQUARE_MEDIAN).sum()
+    return settings.robust & (2 * small > (~jnp.isnan(scaled)).sum())
+
+
+def median_noise(state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
+    """Noise variance by the median of the residuals, over that in use."""
+    return median(sample(_scaled_squares(state, window, residual, variance), window.entry_index)) / CHI_SQUARE_MEDIAN
+
+
+def scaled_noise(state: Contaminated, factor: Array) -> Contaminated:
+    """The noise variance of all entries times a factor, outliers as large as before. ρ is left to the updates."""
+    return replace(
+        state,
+        ratio=state.ratio / factor,
+        pool_rate=state.pool_rate * factor,
+        noise_rate=state.noise_rate * factor,
+    )
+
+
+def _scaled_squares(state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
+    """τ̄ E r² / φ, around 1 where the noise is as it should be; NaN where nothing was observed."""
+    square = residual**2 + variance
+    return jnp.where(window.mask, precision(state) * square / along_time(state.slice_scale, square), jnp.nan)

@@ -91,7 +91,7 @@ def update_noise(
     alpha, floor = state.pool_shape, pooled.noise_floor(square.dtype)
 
     def by_entry() -> tuple[Array, Array, Array]:
-        rate = pooled.pooled_rate(alpha, state.pool_rate, counts, sums, floor)
+        rate = pooled.pooled_rate(alpha, state.pool_rate, counts, sums, floor * alpha)
         return rate, alpha + counts / 2, rate + sums / 2
 
     def for_all() -> tuple[Array, Array, Array]:

@@ -54,6 +54,8 @@ def begin(
         rounds=zero,
         adapting=(settings.start == "warm") & (~warm | model.adapt_likely(settings, outliers, window)),
         failed=zero,
+        closed=jnp.asarray(False),
+        elbo=jnp.zeros((), window.values.dtype),
     )
     return window, progress
 

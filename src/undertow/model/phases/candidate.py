@@ -174,16 +174,17 @@ class CandidateFit:
         return self.prior + jnp.stack(energy).sum() / 2
 
 
-def added(factors: Factors, candidate: Candidate) -> Factors:
-    """The factors with the candidate in the first free slot."""
-    slot = jnp.argmin(factors.active)
+def added(factors: Factors, candidate: Candidate, slot: Array) -> Factors:
+    """The factors with the candidate in a free slot; as they are where there is no such slot."""
+    here = jnp.arange(factors.active.shape[0]) == slot
     grown = replace(
         factors,
-        active=factors.active.at[slot].set(True),
-        precision_shape=factors.precision_shape.at[slot].set(candidate.precision_shape),
-        precision_rate=factors.precision_rate.at[slot].set(candidate.precision_rate),
+        active=factors.active | here,
+        precision_shape=jnp.where(here, candidate.precision_shape, factors.precision_shape),
+        precision_rate=jnp.where(here, candidate.precision_rate, factors.precision_rate),
     )
     for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
-        covariance = covariance.at[:, slot, slot].set(candidate.variances[axis])
-        grown = with_axis(grown, axis, mean.at[:, slot].set(candidate.means[axis]), covariance)
+        variance = candidate.variances[axis][:, None, None]
+        covariance = jnp.where(here[:, None] & here, variance, covariance)
+        grown = with_axis(grown, axis, jnp.where(here, candidate.means[axis][:, None], mean), covariance)
     return grown

@@ -12,11 +12,17 @@ from undertow.model import level as levels
 from undertow.model.control import Progress
 from undertow.model.factors.rows import with_row
 from undertow.model.flags import Flags
-from undertow.model.flow import choose
+from undertow.model.flow import either
 from undertow.model.noise.models import outlier_model
 from undertow.model.report import Report, report_slice, usual_noise
 from undertow.model.settings import Settings
 from undertow.model.types import Core, Level, OutlierState, Window
+
+
+def closed(settings: Settings, window: Window, progress: Progress) -> Progress:
+    """Nothing is left to be done: the ELBO as it is now."""
+    bound = elbo.total(settings, window, progress.factors, progress.outliers, progress.residual, progress.variance)
+    return replace(progress, closed=jnp.asarray(True), elbo=bound)
 
 
 def finish(settings: Settings, before: Core, window: Window, end: Progress) -> tuple[Core, Report]:
@@ -33,8 +39,7 @@ def finish(settings: Settings, before: Core, window: Window, end: Progress) -> t
     flags |= jnp.where(end.failed > 0, Flags.SINGULAR.value, 0)
     flags |= jnp.where(end.misfit & core.factors.active.any(), Flags.CHANGED.value, 0)
     flags |= jnp.where(end.too_large, Flags.OUT_OF_RANGE.value, 0)
-    bound = elbo.total(settings, window, end.factors, outliers, end.residual, end.variance)
-    report = replace(report, iterations=end.iterations, elbo=bound, flags=report.flags | flags)
+    report = replace(report, iterations=end.iterations, elbo=end.elbo, flags=report.flags | flags)
     return _left_out(settings, report.flags & Flags.NOT_FINITE.value != 0, core, before), report
 
 
@@ -63,4 +68,5 @@ def _left_out(settings: Settings, condition: Array, core: Core, before: Core) ->
     rows = before.factors.row_means[0], before.factors.row_covariances[0]
     factors = with_row(before.factors, slot, jnp.zeros_like(rows[0]), jnp.zeros_like(rows[1]))
     old = (factors, outlier_model(settings).cleared(before.outliers), before.level)
-    return Core(window, *choose(condition, old, (core.factors, core.outliers, core.level)))
+    new = (core.factors, core.outliers, core.level)
+    return Core(window, *either(condition, lambda: old, lambda: new))

@@ -11,16 +11,16 @@ from bounds import bound
 
 from undertow.model.factors import predict
 from undertow.model.noise import contaminated
-from undertow.model.phases.components import adapt
+from undertow.model.phases.judge import judge
 
 pytestmark = pytest.mark.usefixtures("double")
-adapt_once = jax.jit(adapt)
+judge_once = jax.jit(judge)
 
 
 def test_components_are_added_for_what_is_there_and_nothing_else():
     """Candidates are judged by the whole ELBO, after the outlier model has been updated for the new residuals."""
     settings, core, signal = states.planted((8, 7), 4)
-    after = adapt_once(settings, core.window, states.progress(core))
+    after = judge_once(settings, core.window, states.progress(core))
     assert bool(after.adapting)
     factors = after.factors
     grown = replace(core, factors=factors, outliers=after.outliers)
@@ -33,7 +33,7 @@ def test_components_are_added_for_what_is_there_and_nothing_else():
     for _ in range(5):
         omega = window.slice_weights(settings.forgetting)
         converged = update(settings, converged, window, omega, window.values, jnp.zeros_like(window.values))
-    after = adapt_once(settings, window, states.progress(replace(core, window=window, outliers=converged)))
+    after = judge_once(settings, window, states.progress(replace(core, window=window, outliers=converged)))
     assert not after.adapting
     assert not after.factors.active.any()
 
@@ -44,5 +44,5 @@ def test_at_full_capacity_no_component_is_added():
     variance = tuple(covariance + 1e-3 * jnp.eye(3) for covariance in core.factors.covariances)
     full = replace(full, covariances=variance, row_covariances=core.factors.row_covariances + 1e-3 * jnp.eye(3))
     full = replace(full, row_means=core.factors.row_means + jnp.asarray([3.0, 2.0, 1.0]))
-    after = adapt_once(settings, core.window, states.progress(replace(core, factors=full)))
+    after = judge_once(settings, core.window, states.progress(replace(core, factors=full)))
     assert int(after.factors.active.sum()) <= 3
