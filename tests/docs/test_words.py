@@ -8,7 +8,7 @@ from pages import ROOT
 RETIRED = {
     r"fore(?:tell|tells|telling|told|teller)": "predict, cross-predict",
     r"telling|tellings": "report, result",
-    r"quench|quenched|quenches": "reset noise",
+    r"quench|quenched|quenches": "shrink noise",
     r"reheat|reheated|reheats": "reset noise",
     r"newcomers?|broods?|newborn": "candidate",
     r"speakers?": "selected",

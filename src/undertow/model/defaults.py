@@ -28,7 +28,7 @@ its entries off, and a level: one seed of two has 18 times the error without."""
 RESOLUTION = 30
 """Moves below this many machine epsilons of the slice's size count as converged (numerics)."""
 
-# Adding and pruning components (phases/components.py, candidate.py)
+# Adding and pruning components (phases/judge.py, candidate.py)
 MAX_ADDED = 4
 """Components added per round: more had better be swept together first (bench changes)."""
 CANDIDATE_SWEEPS = 8

@@ -3,7 +3,7 @@
     ELBO = E ln p(y | x, m, noise) + [noise, outliers: −KL] + Σ_rows p_i (E ln p(a_i | λ) + H[q(a_i)]) − KL(q(λ) ‖ p(λ))
 
 The terms of a slice count with its weight ω_t. Every coordinate update raises `total`, as long as there is no level
-(whose own update raises the bound with μ = 1); adding and pruning are kept only if they raise it.
+(whose own update raises the bound with μ = 1); adding, pruning and shrinking are kept only if they raise it.
 Constants that no update changes are left out. Differences of large numbers are avoided throughout: float32 has no
 digits to spare.
 """

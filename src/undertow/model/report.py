@@ -33,7 +33,7 @@ class Report:
         rank: Number of components that count.
         usual_noise: Noise variance of the stream.
         iterations: Sweeps of the step.
-        elbo: The bound after it.
+        elbo: The bound after it, before α is chosen anew.
         flags: `Flags` as an integer.
     """
 

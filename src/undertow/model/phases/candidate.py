@@ -3,7 +3,7 @@
 The candidate's posterior is independent of the other components', so only one column per axis is fitted, and what it
 adds to E r² is known exactly. While it is fitted, all noise variances may shrink by one factor ψ ≤ 1: with the noise as
 it was, structure that is still taken for noise would shrink its own estimate. Whether it is added is decided by the
-whole ELBO, after the outlier model has been updated for the new residuals (components.py).
+whole ELBO, after the outlier model has been updated for the new residuals (judge.py).
 Cost: some fifty passes over the window, no matrix larger than a column.
 """
 

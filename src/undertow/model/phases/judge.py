@@ -149,10 +149,10 @@ def _try(
         gains = (now.tries == NOTHING) | ((factor > 0) & (after + candidate.elbo > now.elbo + margin))
 
         def accepted(now: Trial) -> Trial:
-            left = candidate.left(now.residual, now.variance, entry_index)
+            residual, variance = candidate.left(now.residual, now.variance, entry_index)
             slot = jnp.where(adds, jnp.argmin(now.factors.active), -1)
             factors = added(now.factors, candidate, slot)
-            return Trial(factors, outliers, *left, after, now.tries, now.added + adds)
+            return Trial(factors, outliers, residual, variance, after, now.tries, now.added + adds)
 
         now = only_if(gains, accepted, now)
         wide = (pruned + now.added == 0) & model.too_wide(settings, now.outliers, window, now.residual, now.variance)
