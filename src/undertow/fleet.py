@@ -362,10 +362,10 @@ class Fleet(Exclusive):
             for number, chunk in enumerate(fleet._chunks):
                 part = slice(number * fleet._chunk_size, min((number + 1) * fleet._chunk_size, len(fleet)))
                 leaves, tree = jax.tree_util.tree_flatten_with_path(chunk)
-                new = [
-                    leaf.at[: part.stop - part.start].set(arrays[models.name_of(keys)][part]) for keys, leaf in leaves
-                ]
-                fleet._chunks[number] = jax.tree_util.tree_unflatten(tree, new)
+                filled = [np.array(leaf) for _, leaf in leaves]  # on the host, where nothing is compiled for it
+                for (keys, _), whole in zip(leaves, filled, strict=True):
+                    whole[: part.stop - part.start] = arrays[models.name_of(keys)][part]
+                fleet._chunks[number] = jax.device_put(jax.tree_util.tree_unflatten(tree, filled))
         return fleet
 
     def _recall(self, arrays: Mapping[str, Any]) -> None:
@@ -390,7 +390,7 @@ class Fleet(Exclusive):
         with precision(self._config):
             if self._chunks and size > self._chunk_size:
                 more = batching.fresh(self._settings, size - self._chunk_size, self._shape)
-                self._chunks = [jax.tree.map(lambda a, b: jax.numpy.concatenate([a, b]), self._chunks[0], more)]
+                self._chunks = [batching.joined(self._chunks[0], more)]
             self._chunks += [
                 batching.fresh(self._settings, size, self._shape) for _ in range(number - len(self._chunks))
             ]

@@ -171,6 +171,13 @@ def restart(core: Core, which: Array, settings: Settings, with_window: bool) -> 
     return chosen
 
 
+@program()
+def joined(core: Core, more: Core) -> Core:
+    """One batch of the members of two."""
+    both: Core = jax.tree.map(lambda *parts: jnp.concatenate(parts), core, more)
+    return both
+
+
 def choose_all(condition: Array, yes: Tree, no: Tree) -> Tree:
     """By member: `yes` where the condition holds, else `no`."""
 

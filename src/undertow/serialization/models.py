@@ -164,7 +164,11 @@ def _expected(config: Config, shape: tuple[int, ...], entries: int | None = None
 def _core(expected: Core, arrays: dict[str, Any], config: Config) -> Core:
     leaves, tree = jax.tree_util.tree_flatten_with_path(expected)
     with precision(config):
-        found = [jax.numpy.asarray(_fitting(arrays, name_of(keys), leaf.shape, leaf.dtype)) for keys, leaf in leaves]
+        found = [
+            # A copy of its own, for a step takes over its memory; jnp.asarray would compile something for every shape.
+            jax.device_put(np.array(_fitting(arrays, name_of(keys), leaf.shape, leaf.dtype)))
+            for keys, leaf in leaves
+        ]
     core: Core = jax.tree_util.tree_unflatten(tree, found)
     return core
 
