@@ -17,8 +17,10 @@ and the slice is U ∗ w with the new U. The start is the orthonormal part of a 
 Chosen where the source is silent or only takes matrices: more modes than two are tubes of more dimensions, transformed
 along all of them (the t-product of order p; C. D. Martin, R. Shafer, B. LaRue, SIAM J. Sci. Comput. 35(1), 2013); a
 vector has tubes of length one, which makes it GROUSE. The least squares are solved by SciPy's LSQR, analytically the
-same as conjugate gradients on the normal equations, with a relative tolerance instead of an absolute one. R is at most
-I. A slice without a single observation is skipped. With the greedy step equivariant to the unit of the data.
+same as conjugate gradients on the normal equations, with a relative tolerance instead of an absolute one, and at most
+100 iterations instead of one for each entry: the error was the same to three digits (three small recordings at ranks 1
+to 10, taxi counts and a video at ranks 1 and 3), and all of them took 2 s a frame of that video at rank 20. R is at
+most I. A slice without a single observation is skipped. With the greedy step equivariant to the unit of the data.
 """
 
 from __future__ import annotations
@@ -44,22 +46,20 @@ class Config:
     rank        R, the tubal rank; at most the length of the first mode is used
     step        of the geodesic; None for the greedy one
     tolerance   of the least squares, relative
-    iterations  of the least squares, at most; None for as many as a slice has entries
+    iterations  of the least squares, at most
     seed        of the random start
     """
 
     rank: int = 5
     step: float | None = None
     tolerance: float = 1e-7
-    iterations: int | None = None
+    iterations: int = 100
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_settings(self, integer=("rank",), positive=("tolerance",))
+        check_settings(self, integer=("rank", "iterations"), positive=("tolerance",))
         if self.step is not None:
             check_settings(self, positive=("step",))
-        if self.iterations is not None:
-            check_settings(self, integer=("iterations",))
 
 
 @jax.tree_util.register_dataclass
@@ -127,8 +127,8 @@ def _weights(state: State, values: Array, observed: Mask) -> Faces:
     size = (int(observed.sum()), rank * int(np.prod(tubes)))
     operator = LinearOperator(size, matvec=forward, rmatvec=adjoint, dtype=np.float64)
     config = state.config
-    most, near = config.iterations or values.size, config.tolerance
-    solution = lsqr(operator, values[observed], atol=near, btol=near, iter_lim=most)[0]
+    near = config.tolerance
+    solution = lsqr(operator, values[observed], atol=near, btol=near, iter_lim=config.iterations)[0]
     return _faces(solution.reshape(rank, *tubes))
 
 
