@@ -202,6 +202,17 @@ def start(
     study(_sizes(shape), repeats, typer.echo)
 
 
+@bench.command(name="compile")
+def compilation(
+    shape: Annotated[list[str] | None, typer.Option(help="Only this one, 40x40; give it again for another.")] = None,
+) -> None:
+    """How large the compiled step is, and the seconds that tracing, lowering and compiling it take."""
+    from undertow.lab.studies.compilation import SHAPES
+    from undertow.lab.studies.compilation import compilation as study
+
+    show_tables(lambda bars: [study(bars, [_sizes(one) for one in shape] if shape else SHAPES)])
+
+
 @bench.command(name="run")
 def run_overhead(
     frames: Annotated[int, typer.Option(min=2, help="Of the video.")] = 80,

@@ -20,7 +20,7 @@ from undertow.model.factors.rows import all_covariances, all_means, row_weights,
 from undertow.model.linalg.symmetric import log_determinant
 from undertow.model.noise import mixture, pooled
 from undertow.model.noise.gaussian_gamma import squares as paper_squares
-from undertow.model.noise.special import digamma, log_beta_change
+from undertow.model.noise.special import log_beta_change
 from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, Factors, GaussianGamma, OutlierState, Window, along_time, over_slice
 
@@ -75,7 +75,7 @@ def contaminated(
     square = residual**2 + variance
     rho, shape, rate = state.probability, state.noise_shape, state.noise_rate
     posterior = jnp.stack([state.rate_a, state.rate_b])
-    log_rates = mixture.log_rates(state) - digamma(posterior.sum())
+    log_rates = mixture.log_rates(state)
     log_rate, log_other = log_rates
     scale = along_time(state.slice_scale, square)
     likelihood = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,13 @@ from jax import Array, lax
 from undertow.model.platform import on_cpu
 
 Tree = TypeVar("Tree")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def shared(function: Function) -> Function:
+    """A function that stands in a program once for each combination of shapes, however often it is called there."""
+    once: Any = jax.jit(function)
+    return cast(Function, once)
 
 
 def choose(condition: Array | bool, yes: Tree, no: Tree) -> Tree:

@@ -28,6 +28,7 @@ import numpy as np
 from jax import Array, lax
 
 from undertow.model.defaults import SMALL_WINDOW
+from undertow.model.flow import shared
 from undertow.model.linalg.symmetric import inverse, outer, pack, unpack
 from undertow.model.platform import on_cpu
 from undertow.model.settings import Settings
@@ -92,6 +93,7 @@ def plan(shape: tuple[int, ...]) -> tuple[int, int]:
     return biggest, second
 
 
+@shared
 def solve_rows(gram: Array, projection: Array, precision: Array, active: Array, weight: Array) -> Solution:
     """The update of all rows together; `weight` is p (rows,). O(rows · R³).
 

@@ -9,6 +9,7 @@ from jax.nn import sigmoid
 
 from undertow.model.defaults import CHI_SQUARE_MEDIAN, MEDIAN_SAMPLE, NO_OUTLIERS, SLICE_PRIOR, SMALLEST_SCALE
 from undertow.model.factors import layout
+from undertow.model.flow import shared
 from undertow.model.noise.special import digamma
 from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, EntryIndex, over_slice
@@ -21,8 +22,9 @@ def rate_prior(settings: Settings) -> tuple[Array, float]:
 
 
 def log_rates(state: Contaminated) -> Array:
-    """E ln π and E ln(1−π), both less ψ(a + b) (2,)."""
-    return digamma(jnp.stack([state.rate_a, state.rate_b]))
+    """E ln π and E ln(1−π) (2,)."""
+    digammas = digamma(jnp.stack([state.rate_a, state.rate_b, state.rate_a + state.rate_b]))
+    return digammas[:2] - digammas[2]
 
 
 def precision(state: Contaminated) -> Array:
@@ -45,6 +47,7 @@ def energies(state: Contaminated, mask: Array, square: Array) -> Array:
     return jnp.where(mask, precision(state) * square, 0)
 
 
+@shared
 def outlier_probability(
     state: Contaminated, mask: Array, square: Array, scale: Array, rates: Array | None = None
 ) -> Array:
@@ -58,6 +61,7 @@ def outlier_probability(
     return jnp.where(mask, sigmoid(logit), 0)
 
 
+@shared
 def slice_scales(state: Contaminated, mask: Array, probability: Array, square: Array) -> Array:
     """φ_t = (ν + Σ O (1−ρ) τ̄ E r²) / (ν + Σ O (1−ρ)), at most κ."""
     energy = over_slice((1 - probability) * energies(state, mask, square))
@@ -80,6 +84,7 @@ def first_scale(state: Contaminated, mask: Array, square: Array, entry_index: En
     return jnp.minimum(median_scale(state, mask, square, entry_index), state.ratio)
 
 
+@shared
 def median_scale(state: Contaminated, mask: Array, square: Array, entry_index: EntryIndex | None) -> Array:
     """The same, however large."""
     middle = median(sample(jnp.where(mask, precision(state) * square, jnp.nan), entry_index)) / CHI_SQUARE_MEDIAN

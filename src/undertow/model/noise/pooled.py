@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array, lax
 
 from undertow.model.defaults import LEAST_NOISE_POWER, POOL_ITERATIONS, POOL_LARGEST, POOL_SMALLEST, POOL_STEP
+from undertow.model.flow import shared
 from undertow.model.noise.special import digamma, gamma_ratio
 
 
@@ -28,6 +29,7 @@ def noise_floor(dtype: jnp.dtype) -> Array:
     return jnp.asarray(float(np.finfo(dtype).eps), dtype) ** LEAST_NOISE_POWER
 
 
+@shared
 def pooled_rate(shapes: Array, rate: Array, counts: Array, sums: Array, least: Array) -> Array:
     """b that raises F for given α, one for all entries or one for each; never below `least`.
 

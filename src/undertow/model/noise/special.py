@@ -9,34 +9,39 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-SHIFT = 8
-"""Series in 1/x begin at x + 8, where four or five terms are exact to twelve digits."""
+from undertow.model.flow import shared
+
+SHIFT = 4
+"""Series in 1/x begin at x + 4, where eight terms are exact to ten digits."""
+DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
+LOG_GAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 
 
+@shared
 def digamma(x: Array) -> Array:
-    """ψ(x) = ln z − 1/2z − Σ B_2k / (2k z^2k) − Σ_{k<8} 1/(x + k), with z = x + 8."""
+    """ψ(x) = ln z − 1/2z − Σ B_2k / (2k z^2k) − Σ_{k<4} 1/(x + k), with z = x + 4."""
     inverse = 1 / (x + SHIFT)
     # Σ 1/(x + k) as one fraction, of factors at most 1: nothing can overflow.
     above, below = jnp.zeros_like(x), jnp.ones_like(x)
     for offset in range(SHIFT):
         factor = (x + offset) * inverse
         above, below = above * factor + below, below * factor
-    terms = 0.5 + _series((1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132), inverse) + above / below
+    terms = 0.5 + _series(DIGAMMA, inverse) + above / below
     return jnp.log(x + SHIFT) - terms * inverse
 
 
+@shared
 def gamma_ratio(base: Array | float, step: Array) -> Array:
     """ln Γ(base + step) − ln Γ(base) − step·ln base, accurate for large base in float32.
 
-    Stirling's series after a shift by 8, so that no two large logarithms are subtracted.
+    Stirling's series after a shift by 4, so that no two large logarithms are subtracted.
     """
-    coefficients = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)
     high, low = base + SHIFT + step, jnp.asarray(base + SHIFT, step.dtype)
     over_high, over_low = 1 / high, 1 / low
-    above, below = jnp.ones_like(step), jnp.ones_like(low)
+    above, below, end = jnp.ones_like(step), jnp.ones_like(low), base + step
     for offset in range(SHIFT):  # each factor is at most 1
-        above, below = above * ((base + step + offset) * over_high), below * ((base + offset) * over_low)
-    series = _series(coefficients, over_high) - _series(coefficients, over_low)
+        above, below = above * ((end + offset) * over_high), below * ((base + offset) * over_low)
+    series = _series(LOG_GAMMA, over_high) - _series(LOG_GAMMA, over_low)
     main = (high - 0.5 - SHIFT) * jnp.log1p(step * over_low) - step + step * jnp.log1p(SHIFT / base)
     return main + series - jnp.log(above / below)
 

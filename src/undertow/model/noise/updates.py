@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from undertow.model.factors import discounted
-from undertow.model.flow import either
+from undertow.model.flow import either, shared
 from undertow.model.noise import pooled
 from undertow.model.noise.mixture import (
     energies,
@@ -29,7 +29,13 @@ def update(
     settings: Settings, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Contaminated:
     """All updates of this model in turn."""
-    square = residual**2 + variance
+    return _updated(settings, state, window, slice_weights, residual**2 + variance)
+
+
+@shared
+def _updated(
+    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, square: Array
+) -> Contaminated:
     state = update_probability(state, window, square)
     state = update_rate(settings, state, window, slice_weights)
     state = update_ratio(settings, state, window, slice_weights, square)
