@@ -172,7 +172,9 @@ def test_save_and_load_go_on_exactly(tmp_path):
         fleet.update(x[t])
     fleet.leave(2)
     fleet.save(tmp_path / "fleet.ckpt")
+    assert fleet.to_bytes() == (tmp_path / "fleet.ckpt").read_bytes()
     other = ut.Fleet.load(tmp_path / "fleet.ckpt")
+    assert ut.Fleet.from_bytes(fleet.to_bytes()).to_bytes() == other.to_bytes() == fleet.to_bytes()
     assert other.members.tolist() == fleet.members.tolist()
     rest = x[4][[0, 1, 3, 4, 5]]
     one, two = fleet.update(rest), other.update(rest)
@@ -180,6 +182,8 @@ def test_save_and_load_go_on_exactly(tmp_path):
     assert other.join().tolist() == fleet.join().tolist()
     with pytest.raises(ut.CheckpointError, match="'Fleet', not a model"):
         ut.load(tmp_path / "fleet.ckpt")
+    with pytest.raises(ut.CheckpointError, match="'Fleet', not a model"):
+        ut.from_bytes(fleet.to_bytes())
     alone = fleet.extract(3)
     alone.save(tmp_path / "model.ckpt")
     with pytest.raises(ut.CheckpointError, match="not a fleet"):
