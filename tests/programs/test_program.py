@@ -242,6 +242,24 @@ def test_what_came_out_of_the_cache_of_jax_stays_there(folder, tmp_path):
         assert bits(make()(fresh(), X)) == expected
 
 
+def test_a_program_that_loads_and_fails_is_not_kept(monkeypatch, folder):
+    make()(fresh(), X)
+
+    def failing(leaves):
+        raise RuntimeError("a kernel was not found")
+
+    function = make()
+    with monkeypatch.context() as patched:
+        patched.setattr(runtime, "loaded", lambda stored, place: failing)
+        with pytest.raises(RuntimeError, match="a kernel was not found"):
+            function(fresh(), X)
+    assert not list(folder.path.iterdir())
+    compiled.clear()
+    function(fresh(), X)
+    assert len(ours()) == 1
+    assert len(list(folder.path.iterdir())) == 1
+
+
 def test_threads_that_need_the_same_compile_it_once(monkeypatch, folder):
     function, results = make(), []
     threads = [threading.Thread(target=lambda: results.append(bits(function(fresh(), X)))) for _ in range(4)]

@@ -18,6 +18,7 @@ from undertow.engine.state import State, precision
 from undertow.inputs.sparse import Entries
 from undertow.model.factors import rank
 from undertow.model.types import Contaminated, Core
+from undertow.programs.program import program
 
 SMALL_WINDOW = 2_000_000
 """Up to this many entries of the whole window, all are kept, observed or not: that is quick, and knows more."""
@@ -35,6 +36,10 @@ FEWEST_SLOTS = 4
 MISSING_FRACTIONS = (50, 500)
 """A window is nearly full if no more than one in 50 (or 500) of its entries is missing; with fewer missing a step costs
 less, with none least."""
+
+
+resized = program(static=["capacity"])(rank.resized)
+"""`undertow.model.factors.rank.resized` as one program."""
 
 
 def prefers_entries(window: int, first: Entries) -> bool:
@@ -68,7 +73,7 @@ def with_fitting_slots(state: State) -> State:
         slots = fitting[-1] if fitting else largest
         # More when all are in use, fewer when that leaves some free: no state changes back and forth.
         if slots < state.capacity or active == state.capacity < largest:
-            return replace(state, core=replace(state.core, factors=rank.resized(state.core.factors, slots)))
+            return replace(state, core=replace(state.core, factors=resized(state.core.factors, slots)))
     return state
 
 
@@ -101,10 +106,13 @@ def with_entry_capacity(state: State, capacity: int | None) -> State:
         return state
     check_memory(state.config, state.shape, capacity)
     with precision(state.config):
-        return replace(state, core=_widened(state.core, capacity))
+        return replace(state, core=widened(state.core, capacity))
 
 
-def _widened(core: Core, capacity: int) -> Core:
+@program(static=["capacity"])
+def widened(core: Core, capacity: int) -> Core:
+    """The window with positions for more entries of a slice."""
+
     def wide(array: Any) -> Any:
         return jax.numpy.pad(array, ((0, 0), (0, capacity - array.shape[1]))) if array.ndim == 2 else array
 

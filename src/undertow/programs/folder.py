@@ -96,6 +96,11 @@ class Folder:
         except OSError as error:
             _log.debug("%s cannot be kept: %s", self.path / name, error)
 
+    def remove(self, described: str) -> None:
+        """Keep a program no longer."""
+        with contextlib.suppress(OSError), self._opened() as folder:
+            os.unlink(_name(described), dir_fd=folder)
+
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
         """The folder itself, not what another may put in its place meanwhile; an OSError where it cannot be trusted."""

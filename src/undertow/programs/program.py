@@ -13,6 +13,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -82,21 +83,46 @@ class Program:
         with self._locks.setdefault(key, threading.Lock()):  # threads that need the same wait for one of them
             if key in self._loaded:
                 return self._loaded[key]
-            ready = self._loaded[key] = self._from_disk_or_compiled(place, static, tree, leaves)
+            folder = Folder.of_user()
+            described = None if folder is None else identity.described(self.name, static, tree, leaves, place)
+            if folder is None or described is None:
+                ready = self._compiled(place, static, tree, leaves, lambda program: None)
+            else:
+                ready = self._from_disk(key, place, folder, described)
+                if ready is None:
+                    ready = self._compiled(place, static, tree, leaves, partial(folder.write, described))
+            self._loaded[key] = ready
             return ready
 
-    def _from_disk_or_compiled(
-        self, place: runtime.Place, static: dict[str, Any], tree: Any, leaves: list[Any]
+    def _from_disk(
+        self, key: Hashable, place: runtime.Place, folder: Folder, described: str
     ) -> Callable[[list[Any]], Any] | None:
-        folder = Folder.of_user()
-        described = None if folder is None else identity.described(self.name, static, tree, leaves, place)
-        if folder is not None and described is not None:
-            stored = folder.read(described)
-            if stored is not None:
-                try:
-                    return runtime.loaded(stored, place)
-                except Exception as error:
-                    _log.debug("%s was stored and cannot be loaded: %s", self.name, error)
+        """What was stored, if it can be loaded."""
+        stored = folder.read(described)
+        if stored is None:
+            return None
+        try:
+            ready = runtime.loaded(stored, place)
+        except Exception as error:
+            _log.debug("%s was stored and cannot be loaded: %s", self.name, error)
+            return None
+
+        def first_run(leaves: list[Any]) -> Any:
+            try:
+                result = ready(leaves)
+            except Exception:  # whatever the reason, the next attempt compiles
+                folder.remove(described)
+                self._loaded.pop(key, None)
+                raise
+            self._loaded[key] = ready
+            return result
+
+        return first_run
+
+    def _compiled(
+        self, place: runtime.Place, static: dict[str, Any], tree: Any, leaves: list[Any], keep: Callable[[bytes], None]
+    ) -> Callable[[list[Any]], Any] | None:
+        """Compiled now, and given to `keep`; None where only `jax.jit` knows how to run it."""
         traced = self._anew().trace(**jax.tree.unflatten(tree, leaves), **static)
         if traced.jaxpr.effects:
             return None
@@ -107,9 +133,9 @@ class Program:
         except Exception as error:
             _log.debug("%s is left to jax.jit: %s", self.name, error)
             return None
-        if folder is not None and described is not None and not hits:
+        if not hits:
             try:
-                folder.write(described, structure.packed(outline, compiled.runtime_executable().serialize()))
+                keep(structure.packed(outline, compiled.runtime_executable().serialize()))
             except Exception as error:
                 _log.debug("%s is not kept: %s", self.name, error)
         return ready
@@ -147,7 +173,7 @@ def program(*, static: Sequence[str] = (), donate: Sequence[str] = ()) -> Callab
         >>> float(repeated(np.float32(2), times=3))
         6.0
     """
-    return functools.partial(Program, static=static, donate=donate)
+    return partial(Program, static=static, donate=donate)
 
 
 def forget_all() -> None:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ import numpy as np
 from undertow.programs.structure import Outline, unpacked
 
 _config: Any = jax.config
+_watched = threading.local()
 
 
 @dataclass(frozen=True)
@@ -87,17 +89,24 @@ def watching_for_cache_hits() -> Iterator[list[str]]:
 
     On a CPU such an executable cannot be serialised again: it loads, and its kernels are not found when it runs.
     """
-    hits, here = [], threading.get_ident()
-
-    def noted(event: str, **_: Any) -> None:
-        if event == "/jax/compilation_cache/cache_hits" and threading.get_ident() == here:
-            hits.append(event)
-
-    jax.monitoring.register_event_listener(noted)
+    _listen()
+    hits: list[str] = []
+    _watched.hits = hits
     try:
         yield hits
     finally:
-        jax.monitoring.unregister_event_listener(noted)
+        del _watched.hits
+
+
+@cache
+def _listen() -> None:
+    """Once and for good: a listener that comes and goes could make JAX skip that of another thread."""
+    jax.monitoring.register_event_listener(_noted)
+
+
+def _noted(event: str, **_: Any) -> None:
+    if event == "/jax/compilation_cache/cache_hits" and hasattr(_watched, "hits"):
+        _watched.hits.append(event)
 
 
 def loaded(stored: bytes, place: Place) -> Callable[[list[Any]], Any]:
