@@ -1,0 +1,95 @@
+"""What lasts: entries that have changed for good, slices that are wrong as a whole, sensors that are dead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import register_dataclass
+
+BELIEVED_AFTER = 4
+"""Flagged slices in a row, all on the same side, after which a change is believed to last."""
+OFF_FRACTION = 0.5
+"""A slice is wrong as a whole if more than this fraction of its observed entries is flagged."""
+FEWEST_ENTRIES = 4
+"""Observed entries from which on that can be said."""
+DEAD_AFTER, DEAD_FACTOR = 12, 5
+"""A sensor is dead if it gives the same number so many times in a row, and so many times longer than ever before."""
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Events:
+    """Counts per entry (n,), of observed slices.
+
+    Attributes:
+        run: Flagged slices in a row; negative where they lie below what is expected.
+        off_run: Slices in a row that were wrong as a whole.
+        value: The last observed.
+        repeats: How often in a row it came.
+        longest: The longest such row before this one.
+    """
+
+    run: Array
+    off_run: Array
+    value: Array
+    repeats: Array
+    longest: Array
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Found:
+    """Decisions about one slice: entries whose change is believed (n,), and whether the slice is wrong as a whole."""
+
+    accept: Array
+    slice_off: Array
+
+
+def init(entries: int) -> Events:
+    """Nothing seen."""
+    zero = jnp.zeros(entries, jnp.int32)
+    return Events(zero, jnp.zeros((), jnp.int32), jnp.full(entries, jnp.nan), zero, zero)
+
+
+def _run(events: Events, probability: Array, innovation: Array, mask: Array) -> Array:
+    side = jnp.where(innovation > 0, 1, -1)
+    flagged = mask & (probability > 0.5)
+    longer = jnp.where(jnp.sign(events.run) == side, events.run + side, side)
+    return jnp.where(flagged, longer, jnp.where(mask, 0, events.run))
+
+
+def _off(probability: Array, mask: Array) -> Array:
+    observed, flagged = mask.sum(), (mask & (probability > 0.5)).sum()
+    return (flagged > OFF_FRACTION * observed) & (observed >= FEWEST_ENTRIES)
+
+
+def decide(events: Events, probability: Array, innovation: Array, mask: Array) -> Found:
+    """What to believe of this slice."""
+    off = _off(probability, mask)
+    believed = jnp.abs(_run(events, probability, innovation, mask)) >= BELIEVED_AFTER
+    lasting = events.off_run + off >= BELIEVED_AFTER - 1
+    return Found(accept=mask & (probability > 0.5) & (believed | (off & lasting)), slice_off=off & ~lasting)
+
+
+def learned(
+    events: Events, probability: Array, innovation: Array, values: Array, mask: Array, slice_off: Array
+) -> Events:
+    """The counts after the slice."""
+    run = _run(events, probability, innovation, mask)
+    same = mask & (values == events.value)
+    return Events(
+        run=jnp.where(jnp.abs(run) >= BELIEVED_AFTER, 0, run),
+        off_run=jnp.where(mask.any(), jnp.where(slice_off, events.off_run + 1, 0), events.off_run),
+        value=jnp.where(mask, values, events.value),
+        repeats=jnp.where(mask, jnp.where(same, events.repeats + 1, 0), events.repeats),
+        longest=jnp.where(mask & ~same, jnp.maximum(events.longest, events.repeats), events.longest),
+    )
+
+
+def dead(events: Events) -> Array:
+    """Entries whose sensor gives the same number for ever, though it did not before (n,)."""
+    varied = events.longest < events.repeats  # it changed before, or the row would be its first
+    changed = ~jnp.isnan(events.value) & varied
+    return changed & (events.repeats >= DEAD_AFTER) & (events.repeats >= DEAD_FACTOR * (events.longest + 1))

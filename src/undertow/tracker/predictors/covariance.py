@@ -1,0 +1,141 @@
+"""Covariance: exponentially weighted second moments of all entries, as low rank plus diagonal.
+
+Σ = F Fᵀ + diag(d). Given the observed entries of a slice, the others follow by the Gaussian conditional mean
+c + F a, a = A⁻¹ Fᵀ G (y − c), A = I + Fᵀ G F, G = diag(weights / d); and each observed entry follows from the
+remaining ones in closed form, since its residual is (1 − h) times what it would be without it, h = g fᵀ A⁻¹ f.
+Several of them run side by side: moments about zero, about the mean or about the local level, of short and of long
+memory. O(entries · r²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import register_dataclass
+
+from undertow.tracker.predictors.base import Given, Prediction
+
+RANK = 24
+"""r, directions that are kept."""
+SHRINKAGE = 0.02
+"""Fraction of every entry's variance that is its own at least."""
+LEAST_WEIGHT = 2.0
+"""Slices that must have been seen before anything is said."""
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class CovarianceState:
+    """Discounted sums.
+
+    Attributes:
+        loadings: F √weight (n, r).
+        squares: Σ μ^age of the squared deviations (n,), with the variance of what was not observed.
+        mean: (n,).
+        weight: Σ μ^age.
+    """
+
+    loadings: Array
+    squares: Array
+    mean: Array
+    weight: Array
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """One exponentially weighted covariance.
+
+    Attributes:
+        half_life: In slices.
+        about: What moments are taken about: "zero", "mean" or "level".
+    """
+
+    half_life: float
+    about: str
+
+    @property
+    def forgetting(self) -> float:
+        """μ."""
+        return float(0.5 ** (1 / self.half_life))
+
+    def init(self, entries: int) -> CovarianceState:
+        """Nothing known."""
+        size = min(RANK, entries)
+        return CovarianceState(jnp.zeros((entries, size)), jnp.zeros(entries), jnp.zeros(entries), jnp.zeros(()))
+
+    def predict(self, state: CovarianceState, given: Given) -> Prediction:
+        """Gaussian conditional mean and variance, of observed entries without themselves."""
+        fitted = self._fitted(state, given)
+        left = 1 - jnp.minimum(fitted.leverage, 0.9999)
+        observed = given.weights > 0
+        mean = jnp.where(observed, given.values - (given.values - fitted.mean) / left, fitted.mean)
+        variance = jnp.where(observed, fitted.variance / left, fitted.variance)
+        return Prediction(mean, variance, fitted.own)
+
+    def learn(self, state: CovarianceState, given: Given) -> tuple[CovarianceState, Array]:
+        """Add the slice, missing entries by their conditional mean and variance."""
+        fitted, mu = self._fitted(state, given), self.forgetting
+        known = given.weights > 0
+        weight = jnp.where(known, given.weights, 0)
+        full = weight * given.values + (1 - weight) * fitted.mean
+        early = state.weight < LEAST_WEIGHT
+        full = jnp.where(early & ~known, fitted.centre, full)
+        deviation = full - fitted.centre
+        share = 1 / (1 + mu * state.weight)
+        counted = mu * state.weight * share if self.about == "mean" else jnp.asarray(1.0)
+        counted = jnp.maximum(counted, 1e-3)
+        missing = jnp.where(early, 0, (1 - weight) * (fitted.variance + fitted.own))
+        squares = mu * state.squares + counted * deviation**2 + missing
+        wide = jnp.concatenate([jnp.sqrt(mu) * state.loadings, (jnp.sqrt(counted) * deviation)[:, None]], axis=1)
+        after = CovarianceState(
+            loadings=_compressed(wide, squares, state.loadings.shape[1]),
+            squares=squares,
+            mean=state.mean + share * (full - state.mean),
+            weight=mu * state.weight + 1,
+        )
+        return after, fitted.mean
+
+    def _fitted(self, state: CovarianceState, given: Given) -> _Fitted:
+        centre = {"zero": jnp.zeros_like(given.level), "mean": state.mean, "level": given.level}[self.about]
+        weight = jnp.maximum(state.weight, 1e-6)
+        total = state.squares / weight
+        loadings = state.loadings * jnp.sqrt((1 - SHRINKAGE) / weight)
+        own = jnp.maximum(total - (loadings**2).sum(1), SHRINKAGE * total)
+        own = own + 1e-3 * total + 1e-5 * total.mean() + 1e-12
+        precision = given.weights / own
+        gram = jnp.eye(loadings.shape[1]) + loadings.T @ (precision[:, None] * loadings)
+        inverse = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(gram), True), jnp.eye(loadings.shape[1]))
+        coefficients = inverse @ (loadings.T @ (precision * (given.values - centre)))
+        variance = ((loadings @ inverse) * loadings).sum(1)
+        early = state.weight < LEAST_WEIGHT
+        return _Fitted(
+            mean=jnp.where(early, given.level, centre + loadings @ coefficients),
+            variance=jnp.where(early, total + 1.0, variance),
+            own=own,
+            leverage=jnp.where(early, 0.0, variance * precision),
+            centre=centre,
+        )
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    mean: Array
+    variance: Array
+    own: Array
+    leverage: Array
+    centre: Array
+
+
+def _compressed(wide: Array, squares: Array, size: int) -> Array:
+    """The leading directions of `wide` (n, r + 1), every entry in units of its own deviation."""
+    scale = 1 / jnp.maximum(squares, 1e-3 * squares.mean() + 1e-30)
+    _, vectors = jnp.linalg.eigh(wide.T @ (scale[:, None] * wide))
+    return wide @ vectors[:, ::-1][:, :size]
+
+
+def covariances() -> tuple[Covariance, ...]:
+    """Those of the tracker."""
+    return (Covariance(20, "zero"), Covariance(100, "zero"), Covariance(20, "mean"), Covariance(20, "level"))

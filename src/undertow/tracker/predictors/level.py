@@ -1,0 +1,127 @@
+"""Local level: every entry is a random walk observed with noise, filtered at several paces at once.
+
+y_t = m_t + ε_t, m_t = m_{t−1} + η_t, Var ε = r, Var η = ψ r. For every ratio ψ there is a Kalman filter; they are
+weighted by the likelihood of what each has predicted. O(entries).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import register_dataclass
+
+from undertow.tracker.predictors.base import Given, Prediction
+
+RATIOS = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0], np.float32)
+"""ψ of the filters: from an average over about twenty slices to the last value."""
+MEMORY = 0.97
+"""Forgetting of likelihoods and noise, per observation of the entry."""
+TEMPER = 0.2
+"""Of the likelihoods: they say less about the pace than they would if the data were random walks."""
+PRIOR_COUNT = 3.0
+"""Observations that the noise of the other entries is worth to an entry."""
+WIDEST = 1e4
+"""Largest variance of a level over that of the noise."""
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class LevelState:
+    """Filters (K, n), one row for each of `RATIOS`. Variances are over those of the noise.
+
+    Attributes:
+        mean: Filtered.
+        variance: Filtered.
+        squares: Discounted sum of squared innovations over their expected size.
+        count: Discounted number of observations (n,).
+        score: Discounted log-likelihood.
+        seen: Whether the entry was ever observed (n,).
+    """
+
+    mean: Array
+    variance: Array
+    squares: Array
+    count: Array
+    score: Array
+    seen: Array
+
+
+class Level:
+    """A bank of local levels per entry."""
+
+    def init(self, entries: int) -> LevelState:
+        """Nothing known."""
+        bank = (len(RATIOS), entries)
+        return LevelState(
+            jnp.zeros(bank),
+            jnp.ones(bank),
+            jnp.zeros(bank),
+            jnp.zeros(entries),
+            jnp.zeros(bank),
+            jnp.zeros(entries, bool),
+        )
+
+    def predict(self, state: LevelState, given: Given) -> Prediction:
+        """From the entry's own past alone; an entry never seen is like the others."""
+        weights, noise = jax.nn.softmax(TEMPER * state.score, axis=0), _noise(state)
+        mean = (weights * state.mean).sum(0)
+        latent = (weights * ((state.variance + _column(RATIOS)) * noise + (state.mean - mean) ** 2)).sum(0)
+        known = jnp.maximum(state.seen.sum(), 1)
+        middle = jnp.where(state.seen, mean, 0).sum() / known
+        spread = jnp.where(state.seen, (mean - middle) ** 2, 0).sum() / known
+        return Prediction(
+            jnp.where(state.seen, mean, middle),
+            jnp.where(state.seen, latent, spread + latent),
+            (weights * noise).sum(0),
+        )
+
+    def learn(self, state: LevelState, given: Given) -> tuple[LevelState, Array]:
+        """One step of every filter; an entry that is seen for the first time begins with its value."""
+        observed, weight = given.weights > 0, given.weights
+        first = observed & ~state.seen
+        noise, predicted = _noise(state), state.variance + _column(RATIOS)
+        error = jnp.where(observed, given.values - state.mean, 0)
+        expected = noise * (predicted + 1)
+        likelihood = -0.5 * weight * (error**2 / expected + jnp.log(expected))
+        known = observed & state.seen
+        gain = weight * predicted / (weight * predicted + 1)
+        after = LevelState(
+            mean=jnp.where(first, given.values, state.mean + gain * error),
+            variance=jnp.where(first, 1.0, jnp.minimum((1 - gain) * predicted, WIDEST)),
+            squares=jnp.where(known, MEMORY * state.squares + weight * error**2 / (predicted + 1), state.squares),
+            count=jnp.where(known, MEMORY * state.count + weight, state.count),
+            score=jnp.where(known, MEMORY * state.score + likelihood, state.score),
+            seen=state.seen | observed,
+        )
+        mean = (jax.nn.softmax(TEMPER * after.score, axis=0) * after.mean).sum(0)
+        return after, jnp.where(after.seen, mean, self.predict(after, given).mean)
+
+
+def restart(state: LevelState, entries: Array, values: Array) -> LevelState:
+    """Begin anew with these values: they have changed for good."""
+    return LevelState(
+        mean=jnp.where(entries, values, state.mean),
+        variance=jnp.where(entries, 1.0, state.variance),
+        squares=state.squares,
+        count=state.count,
+        score=state.score,
+        seen=state.seen | entries,
+    )
+
+
+def _noise(state: LevelState) -> Array:
+    """Noise variance as each filter sees it (K, n), drawn towards that of all entries."""
+    own = state.squares / jnp.maximum(state.count, 1e-6)
+    known = state.count > 0
+    # The square of the mean root: entries far noisier than the rest do not decide it.
+    shared = (jnp.where(known, jnp.sqrt(own), 0).sum(1) / jnp.maximum(known.sum(), 1)) ** 2
+    shared = jnp.where(known.any(), shared, 1.0)[:, None]
+    return (state.squares + PRIOR_COUNT * shared) / (state.count + PRIOR_COUNT) + 1e-12
+
+
+def _column(numbers: np.ndarray) -> Array:
+    return jnp.asarray(numbers)[:, None]

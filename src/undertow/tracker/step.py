@@ -1,0 +1,224 @@
+"""One slice through the tracker: predict, decide what is wrong, learn, answer. Two compiled programs.
+
+Between them the CP models learn, which are programs of their own (`undertow.model.step`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import register_dataclass
+
+from undertow.tracker import events, law, scales
+from undertow.tracker.combination import discounted, simplex_weights
+from undertow.tracker.predictors.base import Given, Prediction
+from undertow.tracker.predictors.covariance import CovarianceState, covariances
+from undertow.tracker.predictors.level import Level, LevelState, restart
+
+LEVEL, COVARIANCES = Level(), covariances()
+SUSPICIOUS = 5.0
+"""Standard deviations from its level from which on an observation counts less for the others of its slice."""
+FEW = 3.0
+"""Observed entries that are worth as much as the past."""
+PAST = 2
+"""Predictors of a slice in which nothing is observed: the level, and the last answer."""
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Core:
+    """All arrays of a tracker but those of its CP models.
+
+    Attributes:
+        level: State of the local levels.
+        covariances: States of the covariances.
+        gram: Errors of the predictors (K, K).
+        past_gram: Errors of what the past alone says (2, 2).
+        size: Discounted squared size of a slice.
+        law: Of the innovations.
+        events: What lasts.
+        last: The last answer (n,).
+        seen: Slices that were not empty.
+    """
+
+    level: LevelState
+    covariances: tuple[CovarianceState, ...]
+    gram: Array
+    past_gram: Array
+    size: Array
+    law: law.Law
+    events: events.Events
+    last: Array
+    seen: Array
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Verdict:
+    """A slice before it is learned. Arrays are (n,) on the scale of the stream.
+
+    Attributes:
+        mean: Combined prediction, of an observed entry without itself.
+        variance: Of an observation around it, not yet calibrated.
+        probability: That an observed entry is an outlier.
+        learn: Weight of every entry for the learners; 0 where nothing was observed or where it is withheld.
+        innovation: Standardised.
+        weights: Of the predictors (K,).
+        past_weights: (2,).
+        gram: With this slice.
+        past_gram: With this slice.
+        past: What the past alone predicts.
+        size: With this slice.
+        slice_off: Whether the slice as a whole is wrong.
+        changed: Entries that have changed for good.
+    """
+
+    mean: Array
+    variance: Array
+    noise: Array
+    probability: Array
+    learn: Array
+    innovation: Array
+    weights: Array
+    past_weights: Array
+    gram: Array
+    past_gram: Array
+    past: Array
+    size: Array
+    slice_off: Array
+    changed: Array
+
+
+def init(entries: int, cps: int) -> Core:
+    """Nothing seen."""
+    size = 1 + len(COVARIANCES) + cps
+    return Core(
+        level=LEVEL.init(entries),
+        covariances=tuple(one.init(entries) for one in COVARIANCES),
+        gram=jnp.eye(size) * 1e-6,
+        past_gram=jnp.eye(PAST) * 1e-6,
+        size=jnp.zeros(()),
+        law=law.init(),
+        events=events.init(entries),
+        last=jnp.zeros(entries),
+        seen=jnp.zeros((), jnp.int32),
+    )
+
+
+@jax.jit
+def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[Prediction, ...]) -> Verdict:
+    """Predict every entry and decide which observations are wrong; nothing is learned."""
+    weight = mask.astype(values.dtype)
+    level = LEVEL.predict(core.level, Given(values, weight, core.last))
+    away = (values - level.mean) ** 2 / (level.variance + level.noise)
+    trusted = weight * jnp.minimum(1, SUSPICIOUS**2 / jnp.maximum(away, 1e-6))
+    given = Given(values, jnp.where(core.seen > 2, trusted, weight), level.mean)
+    said = [level, *(one.predict(state, given) for one, state in zip(COVARIANCES, core.covariances, strict=True))]
+    means, variances, noises = (
+        jnp.stack([getattr(one, part) for one in (*said, *from_cp)]) for part in ("mean", "variance", "noise")
+    )
+    previous = simplex_weights(core.gram)
+    probability, _, _ = _outliers(core, values, mask, previous, means, variances, noises)
+    x = scales.plain(jnp.where(mask, values, 0), scale)
+    size = (x**2).sum() / jnp.maximum(weight.sum(), 1)
+    usual = jnp.where(core.size > 0, 0.9 * core.size + 0.1 * size, size)
+    norm = jnp.maximum(jnp.maximum(size, 1e-3 * core.size) * jnp.maximum(weight.sum(), 1), 1e-30)
+    # Errors count as they do in the units of the data, relative to the size of the slice.
+    importance = weight * (1 - probability) / norm
+    gram = discounted(core.gram, jnp.where(mask, x - scales.plain(means, scale), 0), importance)
+    past = jnp.stack([level.mean, core.last])
+    past_gram = discounted(core.past_gram, jnp.where(mask, x - scales.plain(past, scale), 0), importance)
+    judged = mask.any() & (core.seen > 0)
+    gram, past_gram = jnp.where(judged, gram, core.gram), jnp.where(judged, past_gram, core.past_gram)
+    weights, past_weights = simplex_weights(gram), simplex_weights(past_gram)
+    probability, mean, variance = _outliers(core, values, mask, weights, means, variances, noises)
+    innovation = (values - mean) / jnp.sqrt(variance)
+    early = core.seen < 2
+    probability = jnp.where(early, 0, probability)
+    found = events.decide(core.events, probability, innovation, mask)
+    withheld = jnp.where(found.accept, 0, probability)
+    return Verdict(
+        mean=mean,
+        variance=variance,
+        noise=weights @ noises,
+        probability=probability,
+        learn=weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off,
+        innovation=jnp.where(mask, innovation, 0),
+        weights=weights,
+        past_weights=past_weights,
+        gram=gram,
+        past_gram=past_gram,
+        past=past_weights @ past,
+        size=jnp.where(mask.any(), usual, core.size),
+        slice_off=found.slice_off,
+        changed=found.accept,
+    )
+
+
+def _outliers(
+    core: Core, values: Array, mask: Array, weights: Array, means: Array, variances: Array, noises: Array
+) -> tuple[Array, Array, Array]:
+    """Probability of outliers, mean and variance of the combination."""
+    mean = weights @ means
+    variance = weights @ (variances + noises + (means - mean) ** 2)
+    probability = law.outlier_probability(core.law, (values - mean) / jnp.sqrt(variance))
+    return jnp.where(mask, probability, 0), mean, variance
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Answer:
+    """What is given out, (n,) in units of the stream."""
+
+    mean: Array
+    std: Array
+    noise: Array
+    outliers: Array
+    probability: Array
+    weights: Array
+
+
+@jax.jit
+def learn(
+    core: Core, verdict: Verdict, values: Array, mask: Array, scale: Array, from_cp: tuple[Array, ...]
+) -> tuple[Core, Answer]:
+    """Learn the slice as far as it is trusted, and answer."""
+    level_state = restart(core.level, verdict.changed & mask, values)
+    before = LEVEL.predict(level_state, Given(values, verdict.learn, core.last)).mean
+    given = Given(values, verdict.learn, before)
+    level, level_mean = LEVEL.learn(level_state, given)
+    learned = [one.learn(state, given) for one, state in zip(COVARIANCES, core.covariances, strict=True)]
+    means = jnp.stack([level_mean, *(mean for _, mean in learned), *from_cp])
+    trust = 1 - jnp.exp(-verdict.learn.sum() / FEW)
+    z = trust * (verdict.weights @ means) + (1 - trust) * verdict.past
+    anything = mask.any()
+    clean = mask & ~verdict.slice_off
+    after = Core(
+        level=level,
+        covariances=tuple(state for state, _ in learned),
+        gram=verdict.gram,
+        past_gram=verdict.past_gram,
+        size=verdict.size,
+        law=law.learned(core.law, verdict.innovation, clean & (core.seen > 1)),
+        events=events.learned(core.events, verdict.probability, verdict.innovation, values, mask, verdict.slice_off),
+        last=jnp.where(verdict.slice_off | ~anything, core.last, z),
+        seen=core.seen + (anything & ~verdict.slice_off),
+    )
+    chosen = jax.tree.map(lambda new, old: jnp.where(anything, new, old), after, core)
+    spread = core.law.spread
+    variance = verdict.variance * spread**2
+    mean = scales.plain(z, scale)
+    std = _width(z, jnp.sqrt(variance), scale)
+    noise = _width(z, jnp.sqrt(verdict.noise) * spread, scale)
+    flagged = verdict.probability
+    added = jnp.where(mask, flagged * (scales.plain(values, scale) - mean), 0)
+    return replace(chosen, events=after.events), Answer(mean, std, noise, added, flagged, verdict.weights)
+
+
+def _width(z: Array, deviation: Array, scale: Array) -> Array:
+    """Half the 95 % interval over 1.96."""
+    upper, lower = (scales.plain(z + side * 1.96 * deviation, scale) for side in (1, -1))
+    return (upper - lower) / (2 * 1.96)
