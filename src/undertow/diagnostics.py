@@ -26,6 +26,11 @@ ADVICE: dict[Flags, str] = {
     Flags.OUT_OF_RANGE: "some values are a billion times the stream's usual size and were left out as outliers: "
     "check the data, or start a new model if the unit has changed",
     Flags.NOT_FINITE: "the arithmetic overflowed, and this slice was left out: use dtype='float64'",
+    Flags.SLICE_OFF: "most of this slice is wrong and nothing was learned from it: check the source, "
+    "a change that lasts is believed after a few slices",
+    Flags.ROW_OFF: "most of a row is wrong, see events: check that sensor, router or line",
+    Flags.LASTING_CHANGE: "some entries have changed for good, see events: their new level has been taken over",
+    Flags.DEAD_SENSOR: "some entries give the same number for ever, see events: check these sensors",
 }
 """What each flag means and what to do about it, one sentence each."""
 

@@ -20,6 +20,10 @@ class Flags(IntFlag):
         REPEATED: The slice is equal to those before it, at least the third in a row; set by the host, as are all below.
         RESTARTED: The first data were of another size by far: the model has started anew with this slice.
         FILL_VALUES: Well-known fill values were taken as missing.
+        SLICE_OFF: Most of the slice is wrong; nothing was learned from it. This and all below: by the tracker only.
+        ROW_OFF: Most of some row, column or other slice of a mode is wrong.
+        LASTING_CHANGE: Some entries have changed for good.
+        DEAD_SENSOR: Some entries give the same number for ever, though they did not before.
     """
 
     NONE = 0
@@ -36,3 +40,7 @@ class Flags(IntFlag):
     REPEATED = 1024
     RESTARTED = 2048
     FILL_VALUES = 4096
+    SLICE_OFF = 8192
+    ROW_OFF = 16384
+    LASTING_CHANGE = 32768
+    DEAD_SENSOR = 65536

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.tree_util import register_dataclass
+
+from undertow.model.flags import Flags
 
 BELIEVED_AFTER = 4
 """Flagged slices in a row, all on the same side, after which a change is believed to last."""
@@ -93,3 +96,42 @@ def dead(events: Events) -> Array:
     varied = events.longest < events.repeats  # it changed before, or the row would be its first
     changed = ~jnp.isnan(events.value) & varied
     return changed & (events.repeats >= DEAD_AFTER) & (events.repeats >= DEAD_FACTOR * (events.longest + 1))
+
+
+@dataclass(frozen=True)
+class Named:
+    """What is wrong in one slice beyond single entries, by name.
+
+    Attributes:
+        slice_off: Whether the slice as a whole is wrong: nothing was learned from it.
+        rows: (mode, index) of rows most of whose observed entries are flagged.
+        changed: Positions of entries whose change is believed to last, as a tuple of index arrays.
+        dead: Positions of entries that give the same number for ever.
+    """
+
+    slice_off: bool = False
+    rows: tuple[tuple[int, int], ...] = ()
+    changed: tuple[np.ndarray, ...] = ()
+    dead: tuple[np.ndarray, ...] = ()
+
+    def flags(self) -> int:
+        """As `undertow.diagnostics.Flags`."""
+        found = Flags.SLICE_OFF if self.slice_off else Flags.NONE
+        found |= Flags.ROW_OFF if self.rows else Flags.NONE
+        found |= Flags.LASTING_CHANGE if self.changed and self.changed[0].size else Flags.NONE
+        found |= Flags.DEAD_SENSOR if self.dead and self.dead[0].size else Flags.NONE
+        return found.value
+
+
+def rows_off(flagged: np.ndarray, observed: np.ndarray) -> tuple[tuple[int, int], ...]:
+    """Rows of every mode most of whose observed entries are flagged, unless that is so in all of them."""
+    if flagged.ndim < 2 or not flagged.any():
+        return ()
+    found = []
+    for mode in range(flagged.ndim):
+        others = tuple(axis for axis in range(flagged.ndim) if axis != mode)
+        bad, seen = flagged.sum(axis=others), observed.sum(axis=others)
+        off = (seen >= FEWEST_ENTRIES) & (bad > OFF_FRACTION * seen)
+        if off.any() and not off[seen >= FEWEST_ENTRIES].all():
+            found += [(mode, int(index)) for index in np.flatnonzero(off)]
+    return tuple(found)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import register_dataclass
 
+from undertow.programs.program import program
 from undertow.tracker import events, law, scales
 from undertow.tracker.combination import discounted, simplex_weights
 from undertow.tracker.predictors.base import Given, Prediction
@@ -108,7 +109,7 @@ def init(entries: int, cps: int) -> Core:
     )
 
 
-@jax.jit
+@program()
 def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[Prediction, ...]) -> Verdict:
     """Predict every entry and decide which observations are wrong; nothing is learned."""
     weight = mask.astype(values.dtype)
@@ -175,13 +176,14 @@ class Answer:
 
     mean: Array
     std: Array
+    mean_std: Array
     noise: Array
     outliers: Array
     probability: Array
     weights: Array
 
 
-@jax.jit
+@program()
 def learn(
     core: Core, verdict: Verdict, values: Array, mask: Array, scale: Array, from_cp: tuple[Array, ...]
 ) -> tuple[Core, Answer]:
@@ -213,9 +215,12 @@ def learn(
     mean = scales.plain(z, scale)
     std = _width(z, jnp.sqrt(variance), scale)
     noise = _width(z, jnp.sqrt(verdict.noise) * spread, scale)
+    own = _width(z, jnp.sqrt(jnp.maximum(verdict.variance - verdict.noise, 0)) * spread, scale)
     flagged = verdict.probability
     added = jnp.where(mask, flagged * (scales.plain(values, scale) - mean), 0)
-    return replace(chosen, events=after.events), Answer(mean, std, noise, added, flagged, verdict.weights)
+    return replace(chosen, events=after.events), Answer(
+        mean, std, own, noise, added, flagged, verdict.weights
+    )
 
 
 def _width(z: Array, deviation: Array, scale: Array) -> Array:

@@ -1,0 +1,132 @@
+"""Origin, unit and scale of a stream: one decision, from its recent slices, revised when they say otherwise.
+
+The scale follows from how changes grow with size: not at all (linear), as the root (square root; counts) or in
+proportion (logarithm). Slices of another size than the others do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.inputs.dense import Slice
+from undertow.tracker.scales import LINEAR, LOG, ROOT
+
+ODD = 30.0
+"""A slice is odd if its typical size differs from that of the others by more than this factor."""
+BINS = 8
+FEWEST_CHANGES = 40
+"""Changes of entries that must have been seen before another scale than the linear one is believed."""
+NARROW = 2.0
+"""Where sizes differ by less than this factor, all scales are alike."""
+ROOT_FROM, LOG_FROM = 0.5, 1.4
+"""Exponents of the variance over the size from which on the scale is the root, or the logarithm."""
+FIRM = 0.2
+"""How far beyond these limits an exponent must lie to change a scale that is in use."""
+REVISED = 4.0
+"""A unit is revised if it is wrong by more than this factor; an origin, if by more than this many units."""
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """z = scale((x − origin) / unit)."""
+
+    origin: float = 0.0
+    unit: float = 1.0
+    scale: int = LINEAR
+
+    def relative(self, values: Floats) -> Floats:
+        """(x − origin) / unit in single precision, the difference taken in double."""
+        return np.asarray((values.astype(np.float64) - self.origin) / self.unit, np.float32)
+
+    def absolute(self, relative: Any) -> Floats:
+        """x."""
+        return np.asarray(relative, np.float64) * self.unit + self.origin
+
+
+def choose(recent: Sequence[Slice], current: Frame | None = None) -> Frame | None:
+    """The frame that suits these slices, oldest first; None as long as there is nothing but zeros.
+
+    Args:
+        recent: Slices in which something was observed.
+        current: The frame in use: it stays unless another is clearly better.
+    """
+    usual = usual_slices(recent)
+    values = np.concatenate([one.values[one.mask].astype(np.float64) for one in usual]) if usual else np.zeros(0)
+    if not np.any(values):
+        return None
+    scale = _scale(usual, values, current)
+    origin = float(np.median(values)) if scale == LINEAR else 0.0
+    sizes = np.abs(values - origin)
+    unit = float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else abs(origin)
+    wanted = Frame(origin, unit, scale)
+    if current is None or scale != current.scale:
+        return wanted
+    ratio = unit / current.unit
+    moved = abs(origin - current.origin) / max(unit, current.unit)
+    return current if 1 / REVISED < ratio < REVISED and moved < REVISED else wanted
+
+
+def usual_slices(recent: Sequence[Slice]) -> list[Slice]:
+    """Those that are not of another size than most."""
+    sizes = np.array([_size(one) for one in recent])
+    known = sizes > 0
+    if known.sum() < 3:
+        return [one for one, size in zip(recent, sizes, strict=True) if size > 0]
+    middle = np.median(sizes[known])
+    usual = known & (sizes < ODD * middle) & (sizes > middle / ODD)
+    return [one for one, fits in zip(recent, usual, strict=True) if fits]
+
+
+def _size(one: Slice) -> float:
+    sizes = np.abs(one.values[one.mask])
+    return float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else 0.0
+
+
+def _scale(recent: Sequence[Slice], values: Floats, current: Frame | None) -> int:
+    if (values < 0).any():
+        return LINEAR
+    exponent = _exponent(recent)
+    if exponent is None:
+        return LINEAR if current is None else current.scale
+    limits = [ROOT_FROM, LOG_FROM]
+    if current is not None:  # leaving the scale in use takes more than entering it
+        limits = [limit + (FIRM if current.scale <= number else -FIRM) for number, limit in enumerate(limits)]
+    return LOG if exponent > limits[1] else ROOT if exponent > limits[0] else LINEAR
+
+
+def _exponent(recent: Sequence[Slice]) -> float | None:
+    """p of Var(change) ∝ size^p, from changes of entries between their observations; None where it cannot be told."""
+    last = np.full(recent[0].values.size, np.nan)
+    sizes, changes = [], []
+    for one in recent:
+        values, mask = one.values.ravel().astype(np.float64), one.mask.ravel()
+        both = mask & ~np.isnan(last)
+        sizes.append((values[both] + last[both]) / 2)
+        changes.append(np.abs(values[both] - last[both]))
+        last[mask] = values[mask]
+    size, change = np.concatenate(sizes), np.concatenate(changes)
+    size, change = size[size > 0], change[size > 0]
+    if size.size < FEWEST_CHANGES:
+        return None
+    order = np.argsort(size, kind="stable")
+    bins = [part for part in np.array_split(order, BINS) if part.size]
+    x = np.array([np.log(size[part]).mean() for part in bins])
+    typical = np.array([_typical(change[part]) for part in bins])
+    used = typical > 0
+    if used.sum() < 3 or np.ptp(x[used]) < np.log(NARROW):
+        return None
+    return float(np.polyfit(x[used], 2 * np.log(typical[used]), 1)[0])
+
+
+def _typical(changes: Floats) -> float:
+    """Mean size of changes, the largest tenth left out unless only that is not 0."""
+    ordered = np.sort(changes)
+    kept = ordered[: max(1, int(0.9 * ordered.size))]
+    return float(kept.mean()) or float(ordered.mean())

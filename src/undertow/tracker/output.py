@@ -1,0 +1,101 @@
+"""What the tracker computed for one slice, in units of the data; fetched from the device when asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.tracker.events import Named
+from undertow.tracker.frame import Frame
+from undertow.tracker.step import Answer
+
+Floats = NDArray[np.floating[Any]]
+NAMES = ("level", "covariance_20", "covariance_100", "centred_covariance", "innovation_covariance", "cp_0", "cp_1")
+"""Of the predictors, in the order of their weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrackerOutput:
+    """An answer and what is needed to express it in units of the data."""
+
+    answer: Answer
+    frame: Frame
+    shape: tuple[int, ...]
+    low_rank_part: Any
+    components: Any
+    named: Named
+    noticed: int
+    dtype: Any
+    config: dict[str, Any]
+    indices: None = None
+
+    @cached_property
+    def _fetched(self) -> Answer:
+        fetched: Answer = jax.device_get(self.answer)
+        return fetched
+
+    def mean(self) -> Floats:
+        """What every entry should be."""
+        return self._shaped(self.frame.absolute(self._fetched.mean))
+
+    def low_rank(self) -> Floats:
+        """The CP model's part."""
+        return self._shaped(self.frame.absolute(np.asarray(self.low_rank_part)))
+
+    def std(self) -> Floats:
+        """Of a new observation."""
+        return self._shaped(np.asarray(self._fetched.std, np.float64) * self.frame.unit)
+
+    def low_rank_std(self) -> Floats:
+        """Of the mean."""
+        return self._shaped(np.asarray(self._fetched.mean_std, np.float64) * self.frame.unit)
+
+    def outliers(self) -> Floats:
+        """What was added."""
+        return self._shaped(np.asarray(self._fetched.outliers, np.float64) * self.frame.unit)
+
+    def outlier_probability(self) -> Floats:
+        """By the combined law."""
+        return self._shaped(np.asarray(self._fetched.probability, np.float64))
+
+    def weights(self) -> dict[str, float]:
+        """Of the predictors, by name."""
+        return dict(zip(NAMES, map(float, self._fetched.weights), strict=False))
+
+    def rank(self) -> int:
+        """Components of the CP model."""
+        return int(self.components)
+
+    def noise_std(self) -> float:
+        """The median of all entries."""
+        return float(np.median(self._fetched.noise)) * self.frame.unit
+
+    def iterations(self) -> int:
+        """One pass."""
+        return 1
+
+    def elbo(self) -> float:
+        """None is kept for a combination."""
+        return float("nan")
+
+    def flags(self) -> int:
+        """What was noticed."""
+        return self.noticed | self.named.flags()
+
+    def since(self) -> int:
+        """The first slice of what still lasts; −1 where nothing does."""
+        return -1
+
+    def settings(self) -> dict[str, Any]:
+        """By name."""
+        return self.config
+
+    def _shaped(self, flat: Floats) -> Floats:
+        return np.asarray(flat, self.dtype).reshape(self.shape)
+
+

@@ -1,0 +1,132 @@
+"""CP: the low-rank model of `undertow.model` as a predictor.
+
+Judged by what it says about each observed entry from all others of its slice, with the factors as they were before:
+given the factors a slice is a linear regression on its temporal row c, for which the residual without an entry follows
+from its leverage. The prior of c is an AR(1) process per component, fitted to the rows of the window, so that nearly
+empty slices follow the past.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from undertow.config import Config, make_config
+from undertow.engine.capacity import missing_capacity, separable, with_fitting_slots
+from undertow.engine.state import State, init
+from undertow.model.factors import rank
+from undertow.model.phases.infer import infer
+from undertow.model.report import Report
+from undertow.model.settings import Settings
+from undertow.model.step import step
+from undertow.model.types import Core, Window
+from undertow.programs.program import program
+from undertow.tracker.predictors.base import Prediction
+
+LARGE_SLICE = 12_000
+"""Entries from which on one quick CP model has to do."""
+LARGEST_RANK = 64
+GROWTH_INTERVAL = 5
+"""Slices between looks at whether all slots for components are in use."""
+
+
+def configs(shape: tuple[int, ...]) -> tuple[Config, ...]:
+    """Settings of the CP models that suit slices of this size.
+
+    One is robust and forgets after a window; the other takes every observation that was not withheld as it is. For
+    large slices there is the second alone, with a short window and discounted statistics of what has left it.
+    """
+    if math.prod(shape) > LARGE_SLICE:
+        plain = {"robust": False, "noise": "shared", "memory": "recursive", "window": 3}
+        return (make_config(forgetting=0.99, max_rank=16, **plain),)
+    size = make_config().sized(shape).max_rank
+    return (make_config(max_rank=size), make_config(max_rank=size, robust=False, noise="shared"))
+
+
+@dataclass(frozen=True)
+class CP:
+    """One CP model: a value, as `undertow.State` is."""
+
+    state: State
+    rank: Any = 0
+
+    @classmethod
+    def new(cls, config: Config, shape: tuple[int, ...]) -> CP:
+        """Nothing seen; slices come in units of the stream."""
+        return cls(replace(init(config, shape), unit=1.0))
+
+    def predict(self, values: Array, mask: Array) -> Prediction:
+        """Every entry without itself (n,)."""
+        shape, settings = self.state.shape, self.state.settings
+        values, mask = values.reshape(shape), mask.reshape(shape)
+        report = infer(self.state.core, values, mask, settings)
+        made: Prediction = left_out(self.state.core, values, mask, report, settings)
+        return made
+
+    def learn(self, values: Array, mask: Array, missing: int) -> tuple[CP, Report]:
+        """The model after the slice, and its report; `missing` is the number of entries that are not used."""
+        state = self._grown() if self.state.steps % GROWTH_INTERVAL == 0 else self.state
+        state = with_fitting_slots(state)
+        if separable(state.config):
+            state = replace(state, missing=(*state.missing, missing)[-state.config.window :])
+        shape = state.shape
+        core, report = step(
+            state.core, values.reshape(shape), mask.reshape(shape), state.settings, missing_capacity(state), None
+        )
+        return CP(replace(state, steps=state.steps + 1, core=core), report.rank), report
+
+    def _grown(self) -> State:
+        """With twice the slots for components where all are in use."""
+        state, full = self.state, self.state.config.max_rank
+        if full >= LARGEST_RANK or state.capacity < full or int(self.rank) < full:
+            return state
+        config = replace(state.config, max_rank=min(2 * full, LARGEST_RANK))
+        wider = rank.resized(state.core.factors, config.max_rank)
+        return replace(state, config=config, core=replace(state.core, factors=wider))
+
+
+@program()
+def left_out(core: Core, values: Array, mask: Array, report: Report, settings: Settings) -> Prediction:
+    """Every observed entry as the factors and the other entries of the slice have it; flat (n,)."""
+    factors = core.factors
+    design = jnp.ones((1, factors.active.shape[0]), values.dtype)
+    for means in factors.means:
+        design = (design[:, None, :] * means[None, :, :]).reshape(-1, design.shape[1])
+    centre, precision = _row_prior(factors.row_means, core.window, factors.precision)
+    flat_mask, y = mask.ravel(), values.ravel()
+    noise = report.noise_variance.ravel() + 1e-12
+    trust = jnp.where(flat_mask, (1 - report.outlier_probability.ravel()) / noise, 0)
+    gram = design.T @ (trust[:, None] * design) + jnp.diag(precision)
+    inverse = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(gram), True), jnp.eye(gram.shape[0]))
+    row = inverse @ (design.T @ (trust * y) + precision * centre)
+    fit, variance = design @ row, ((design @ inverse) * design).sum(1)
+    left = 1 - jnp.minimum(variance * trust, 0.999)
+    mean = jnp.where(trust > 0, y - (y - fit) / left, fit)
+    return Prediction(mean, jnp.where(trust > 0, variance / left, variance), noise)
+
+
+def _row_prior(rows: Array, window: Window, precision: Array) -> tuple[Array, Array]:
+    """Mean and precision of the next temporal row (R,): an AR(1) process per component, fitted to the window."""
+    size = rows.shape[0]
+    order = jnp.mod(window.newest - jnp.arange(size), size)
+    ordered = rows[order]
+    known = (jnp.arange(size) < window.filled)[:, None]
+    pairs = known[1:]
+    now, before = jnp.where(pairs, ordered[:-1], 0), jnp.where(pairs, ordered[1:], 0)
+    pull = jnp.clip((now * before).sum(0) / jnp.maximum((before**2).sum(0), 1e-12), 0, 1)
+    count = jnp.maximum(pairs.sum(), 1)
+    step_variance = ((now - pull * before) ** 2).sum(0) / count + 1e-6
+    enough = window.filled > 2
+    centre = jnp.where(enough & (window.filled > 0), pull * ordered[0], 0)
+    return centre, jnp.where(enough, 1 / step_variance, jnp.maximum(precision, 1e-6))
+
+
+def used(mask: np.ndarray, weights: Array) -> Array:
+    """Entries that a CP model learns from."""
+    return jnp.asarray(mask) & (weights > 0.5)

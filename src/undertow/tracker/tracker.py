@@ -1,0 +1,148 @@
+"""Tracker: one stream, nothing to set. Several predictors of different kinds, and one answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from undertow.inputs.dense import Slice
+from undertow.model.flags import Flags
+from undertow.tracker import events, scales, step
+from undertow.tracker.frame import Frame, choose, usual_slices
+from undertow.tracker.output import TrackerOutput
+from undertow.tracker.predictors.cp import CP, configs, used
+
+RECENT = 20
+"""Slices that are kept as they came: from these the frame is chosen, and learned anew where it changes."""
+RECENT_BYTES = 64_000_000
+"""Fewer of them where slices are large, but three at least."""
+REVIEWS = (2, 3, 5, 8, 13, 20)
+"""Slices after which the frame is reviewed; later on every `RECENT`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """State of one stream.
+
+    Attributes:
+        shape: Of a slice.
+        frame: None before the first data that are not 0.
+        core: Arrays of predictors, weights, law and events.
+        cps: CP models.
+        recent: The last slices in which something was observed, oldest first.
+        seen: Number of slices, empty ones included.
+        used: Number of those that were not.
+    """
+
+    shape: tuple[int, ...]
+    frame: Frame | None
+    core: step.Core
+    cps: tuple[CP, ...]
+    recent: tuple[Slice, ...] = ()
+    seen: int = 0
+    used: int = 0
+
+
+def start(shape: tuple[int, ...]) -> Tracking:
+    """Nothing seen."""
+    models = tuple(CP.new(config, shape) for config in configs(shape))
+    return Tracking(shape, None, step.init(math.prod(shape), len(models)), models)
+
+
+def update(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
+    """Learn from the next slice; the arrays of the CP models are donated."""
+    state = replace(state, seen=state.seen + 1)
+    if given.mask.any():
+        state = replace(state, recent=_remembered(state.recent, given), used=state.used + 1)
+        state = _in_frame(state)
+    return _learned(state, given)
+
+
+def _in_frame(state: Tracking) -> Tracking:
+    """With origin, unit and scale that suit the recent slices; where they change, these are learned anew."""
+    reviewed = state.used in REVIEWS or state.used % RECENT == 0
+    if state.frame is not None and not reviewed and not _another_size(state):
+        return state
+    frame = choose(state.recent, state.frame)
+    if frame is None or frame == state.frame:
+        return state
+    fresh = replace(start(state.shape), frame=frame, recent=state.recent, seen=state.seen, used=state.used)
+    for earlier in usual_slices(state.recent[:-1]):
+        fresh, _ = _learned(fresh, earlier)
+    return fresh
+
+
+def _another_size(state: Tracking) -> bool:
+    """Whether the last three slices agree that the unit is wrong by orders of magnitude."""
+    assert state.frame is not None
+    last = choose(state.recent[-3:], state.frame)
+    return len(state.recent) >= 3 and last is not None and last.scale == state.frame.scale and last != state.frame
+
+
+def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
+    frame = state.frame or Frame()
+    scale = jnp.asarray(frame.scale, jnp.int32)
+    mask = given.mask
+    relative = np.where(mask, frame.relative(given.values), 0)
+    beyond = mask & ~(np.abs(relative) < 1e12)
+    mask = mask & ~beyond
+    flat_mask = jnp.asarray(mask.ravel())
+    values = jnp.where(flat_mask, scales.scaled(jnp.asarray(np.where(mask, relative, 0).ravel()), scale), 0)
+    said = tuple(model.predict(values, flat_mask) for model in state.cps)
+    verdict = step.judge(state.core, values, flat_mask, scale, said)
+    learned, reports = state.cps, []
+    if mask.any() and frame is state.frame:
+        use = used(flat_mask, verdict.learn)
+        missing = mask.size - int(np.count_nonzero(mask))
+        pairs = [model.learn(values, use, missing + _withheld(use, mask)) for model in state.cps]
+        learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
+    means = tuple(report.low_rank.ravel() for report in reports) or tuple(one.mean for one in said)
+    core, answer = step.learn(state.core, verdict, values, flat_mask, scale, means)
+    after = replace(state, core=core, cps=learned)
+    best = len(step.COVARIANCES) + 1
+    chosen = int(np.argmax(np.asarray(verdict.weights)[best:])) if means else 0
+    noticed = Flags.NONE if given.mask.any() else Flags.EMPTY
+    noticed |= Flags.OUT_OF_RANGE if beyond.any() else Flags.NONE
+    noticed |= Flags.FILL_VALUES if np.any(given.filled) else Flags.NONE
+    output = TrackerOutput(
+        answer=answer,
+        frame=frame,
+        shape=state.shape,
+        low_rank_part=scales.plain(means[chosen], scale),
+        components=learned[chosen].rank,
+        named=_named(verdict, core, mask),
+        noticed=noticed.value,
+        dtype=given.values.dtype,
+        config={"scale": ("linear", "root", "log")[frame.scale]},
+    )
+    return after, output
+
+
+def _withheld(use: Any, mask: np.ndarray) -> int:
+    return int(np.count_nonzero(mask)) - int(use.sum())
+
+
+def _named(verdict: step.Verdict, core: step.Core, mask: np.ndarray) -> events.Named:
+    """What is wrong beyond single entries."""
+    probability, off, changed, dead = jax.device_get(
+        (verdict.probability, verdict.slice_off, verdict.changed, events.dead(core.events))
+    )
+    flagged = probability.reshape(mask.shape) > 0.5
+    return events.Named(
+        slice_off=bool(off),
+        rows=() if off else events.rows_off(flagged, mask),
+        changed=np.nonzero(changed.reshape(mask.shape)),
+        dead=np.nonzero(dead.reshape(mask.shape)),
+    )
+
+
+def _remembered(recent: tuple[Slice, ...], given: Slice) -> tuple[Slice, ...]:
+    size = given.values.nbytes + given.mask.nbytes
+    return (*recent, given)[-max(3, min(RECENT, RECENT_BYTES // size)) :]
+
+
