@@ -23,7 +23,7 @@ FEWEST_CHANGES = 40
 """Changes of entries that must have been seen before another scale than the linear one is believed."""
 NARROW = 2.0
 """Where sizes differ by less than this factor, all scales are alike."""
-ROOT_FROM, LOG_FROM = 0.5, 1.4
+ROOT_FROM, LOG_FROM = 0.5, 1.5
 """Exponents of the variance over the size from which on the scale is the root, or the logarithm."""
 FIRM = 0.2
 """How far beyond these limits an exponent must lie to change a scale that is in use."""
