@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from undertow.serialization.container import CheckpointError
     from undertow.sources.base import StreamError
     from undertow.sources.opening import open_stream
+    from undertow.tracker.estimator import Tracker
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ _HOMES = {
     "State": "engine.state",
     "Status": "diagnostics",
     "StreamError": "sources.base",
+    "Tracker": "tracker.estimator",
     "as_slice": "inputs.dense",
     "from_bytes": "estimator",
     "init": "engine.state",
@@ -57,6 +59,7 @@ __all__ = [
     "State",
     "Status",
     "StreamError",
+    "Tracker",
     "__version__",
     "as_slice",
     "from_bytes",

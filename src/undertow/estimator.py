@@ -22,6 +22,7 @@ from undertow.inputs.dense import as_slice, peek_shape
 from undertow.inputs.sparse import AnySlice, as_any_slice, as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container, models
+from undertow.tracker.estimator import Tracker, from_checkpoint
 
 Floats = NDArray[np.floating[Any]]
 
@@ -330,8 +331,8 @@ def _plain(params: dict[str, Any], config: Config) -> dict[str, Any]:
     return {name: value if value is None else getattr(config, name, value) for name, value in params.items()}
 
 
-def load(path: str | os.PathLike[str]) -> RobustCP:
-    """The model that `RobustCP.save` wrote; it goes on exactly where it stopped.
+def load(path: str | os.PathLike[str]) -> RobustCP | Tracker:
+    """The model or the tracker that `save` wrote; it goes on exactly where it stopped.
 
     Args:
         path: The file.
@@ -346,8 +347,8 @@ def load(path: str | os.PathLike[str]) -> RobustCP:
     return _unpacked(container.read(path), os.fspath(path))
 
 
-def from_bytes(data: bytes) -> RobustCP:
-    """The model that `RobustCP.to_bytes` gave; it goes on exactly where it stopped.
+def from_bytes(data: bytes) -> RobustCP | Tracker:
+    """The model or the tracker that `to_bytes` gave; it goes on exactly where it stopped.
 
     Args:
         data: The bytes, or what is in a file that `RobustCP.save` wrote.
@@ -370,7 +371,9 @@ def from_bytes(data: bytes) -> RobustCP:
     return _unpacked(container.from_bytes(content, name), name)
 
 
-def _unpacked(checkpoint: models.Checkpoint, name: str) -> RobustCP:
+def _unpacked(checkpoint: models.Checkpoint, name: str) -> RobustCP | Tracker:
+    if checkpoint[0].get("kind") == "Tracker":
+        return from_checkpoint(checkpoint, name)
     params, loaded = models.unpacked(checkpoint, name)
     model = RobustCP.__new__(RobustCP)
     model._params = {name: params.get(name) for name in ("preset", *_SETTINGS)}

@@ -65,10 +65,20 @@ class Result:
         """What every entry should be, missing ones included: its low-rank part, and its level where there is one."""
         return self._array("mean")
 
-    @property
+    @cached_property
     def low_rank(self) -> Floats:
-        """The same array as `mean`."""
-        return self.mean
+        """The low-rank part: of `RobustCP` the same array as `mean`, of a tracker what its CP model says."""
+        return self._array("low_rank") if hasattr(self._output, "low_rank") else self.mean
+
+    @cached_property
+    def weights(self) -> Mapping[str, float]:
+        """How much each predictor of a tracker counted, by name; of `RobustCP` nothing."""
+        return self._output.weights() if hasattr(self._output, "weights") else {}
+
+    @cached_property
+    def events(self) -> Any:
+        """What is wrong beyond single entries, by name: `undertow.tracker.events.Named`; None of `RobustCP`."""
+        return getattr(self._output, "named", None)
 
     @cached_property
     def std(self) -> Floats:

@@ -1,8 +1,8 @@
 """One answer from several predictors: non-negative weights that sum to one.
 
-The weights minimise the discounted squared error of the combined prediction, wᵀ E w with E = Σ μ^age e eᵀ, where e holds
-what each predictor said about observed entries without having seen them. Since w may sit on any corner, the answer is
-not worse than the best predictor for long.
+The weights minimise the discounted squared error of the combined prediction, wᵀ E w with E = Σ μ^age e eᵀ, where e
+holds what each predictor said about observed entries without having seen them. Since w may sit on any corner, the
+answer is not worse than the best predictor for long.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def simplex_weights(gram: Array) -> Array:
     weights = solved / jnp.where(total > 0, total, 1)
     feasible = (weights >= 0).all(1) & (total[:, 0] > 0)
     loss = jnp.einsum("fk,kl,fl->f", weights, regular, weights)
-    return weights[jnp.argmin(jnp.where(feasible, loss, jnp.inf))]
+    best: Array = weights[jnp.argmin(jnp.where(feasible, loss, jnp.inf))]
+    return best
 
 
 def _faces(size: int) -> np.ndarray:

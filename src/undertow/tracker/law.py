@@ -1,7 +1,8 @@
 """The law of standardised innovations u: Student's t with learned tails and scale, contaminated by outliers.
 
-f(u) = (1 − π) t_ν(u / s) / s + π N(u; 0, κ s²). All that is kept is a discounted histogram of log |u|. From it come the
-scale of the error bars (so that 95 % of clean observations lie within ±1.96 std), and ν, s, π and κ by
+f(u) = (1 − π) t_ν(u / s) / s + π g(u / s) / s, where g is log-uniform: an outlier is anything beyond 3 s, all orders of
+magnitude alike. All that is kept is a discounted histogram of log |u|. From it come the
+scale of the error bars (so that 95 % of clean observations lie within ±1.96 std), and ν, s and π by
 expectation–maximisation, ν being the best of a few. Heavy tails are not taken for outliers: ν explains them.
 """
 
@@ -28,8 +29,8 @@ PRIOR_OBSERVATIONS = 20.0
 """Worth of the prior, a normal law without outliers."""
 RATE_A, RATE_B = 0.5, 200.0
 """π ~ Beta."""
-LEAST_RATIO = 50.0
-"""κ at least: an outlier's variance over that of the noise."""
+NEAREST, FARTHEST = 3.0, 1e6
+"""Between these multiples of s lies an outlier."""
 ITERATIONS = 4
 """Of expectation–maximisation, per slice."""
 COVERED, QUANTILE = 0.95, 1.96
@@ -44,9 +45,8 @@ class Law:
 
     Attributes:
         counts: Histogram of |u| (BINS,).
-        scale: s for each of `TAILS` (V,); so are rate and ratio.
-        rate: π.
-        ratio: κ.
+        scale: s for each of `TAILS` (V,).
+        rate: π for each of them.
         chosen: Position in `TAILS`.
         spread: What predictive standard deviations are to be multiplied with.
     """
@@ -54,7 +54,6 @@ class Law:
     counts: Array
     scale: Array
     rate: Array
-    ratio: Array
     chosen: Array
     spread: Array
 
@@ -67,7 +66,6 @@ def init() -> Law:
         counts=jnp.asarray(PRIOR_OBSERVATIONS * inside, jnp.float32),
         scale=each,
         rate=each * RATE_A / RATE_B,
-        ratio=each * 4 * LEAST_RATIO,
         chosen=jnp.asarray(len(TAILS) - 1, jnp.int32),
         spread=jnp.ones(()),
     )
@@ -86,14 +84,14 @@ def learned(law: Law, u: Array, observed: Array) -> Law:
     bins = jnp.floor(jnp.log(size / LOW) * (BINS / np.log(HIGH / LOW))).astype(jnp.int32)
     fresh = jnp.zeros(BINS).at[jnp.clip(bins, 0, BINS - 1)].add(observed.astype(jnp.float32))
     counts = jnp.where(observed.any(), FORGETTING * law.counts + fresh, law.counts)
-    law = Law(counts, law.scale, law.rate, law.ratio, law.chosen, law.spread)
+    law = Law(counts, law.scale, law.rate, law.chosen, law.spread)
     for _ in range(ITERATIONS):
         law = _improved(law)
     clean, bad = _log_densities(law, jnp.asarray(CENTRES)[None])
     mixed = jnp.logaddexp(jnp.log1p(-law.rate)[:, None] + clean, jnp.log(law.rate)[:, None] + bad)
     chosen = jnp.argmax((counts * mixed).sum(1)).astype(jnp.int32)
-    flagged = outlier_probability(Law(counts, law.scale, law.rate, law.ratio, chosen, law.spread), jnp.asarray(CENTRES))
-    return Law(counts, law.scale, law.rate, law.ratio, chosen, _spread(counts * (1 - flagged)))
+    flagged = outlier_probability(Law(counts, law.scale, law.rate, chosen, law.spread), jnp.asarray(CENTRES))
+    return Law(counts, law.scale, law.rate, chosen, _spread(counts * (1 - flagged)))
 
 
 def _improved(law: Law) -> Law:
@@ -107,9 +105,7 @@ def _improved(law: Law) -> Law:
     variance = (good * heaviness * centres**2).sum(1) / jnp.maximum(good.sum(1), 1e-6)
     rate = (wrong.sum(1) + RATE_A) / (law.counts.sum() + RATE_A + RATE_B)
     variance = jnp.maximum(variance, SMALLEST_SCALE**2)
-    size = (wrong * centres**2).sum(1) + 4 * LEAST_RATIO * variance
-    ratio = jnp.maximum(size / (wrong.sum(1) + 1) / variance, LEAST_RATIO)
-    return Law(law.counts, jnp.sqrt(variance), jnp.minimum(rate, 0.4), ratio, law.chosen, law.spread)
+    return Law(law.counts, jnp.sqrt(variance), jnp.minimum(rate, 0.4), law.chosen, law.spread)
 
 
 def _log_densities(law: Law, u: Array) -> tuple[Array, Array]:
@@ -117,8 +113,9 @@ def _log_densities(law: Law, u: Array) -> tuple[Array, Array]:
     tails, scale = jnp.asarray(TAILS)[:, None], law.scale[:, None]
     constant = jax.lax.lgamma((tails + 1) / 2) - jax.lax.lgamma(tails / 2) - 0.5 * jnp.log(tails * np.pi)
     clean = constant - jnp.log(scale) - (tails + 1) / 2 * jnp.log1p((u / scale) ** 2 / tails)
-    variance = law.ratio[:, None] * scale**2
-    bad = -0.5 * (jnp.log(2 * np.pi * variance) + u**2 / variance)
+    size = jnp.abs(u) / scale
+    within = -jnp.log(2 * np.log(FARTHEST / NEAREST) * jnp.maximum(size, NEAREST)) - jnp.log(scale)
+    bad = jnp.where(size > NEAREST, within, -jnp.inf)
     return clean, bad
 
 

@@ -97,5 +97,3 @@ class TrackerOutput:
 
     def _shaped(self, flat: Floats) -> Floats:
         return np.asarray(flat, self.dtype).reshape(self.shape)
-
-

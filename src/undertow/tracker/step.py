@@ -218,9 +218,7 @@ def learn(
     own = _width(z, jnp.sqrt(jnp.maximum(verdict.variance - verdict.noise, 0)) * spread, scale)
     flagged = verdict.probability
     added = jnp.where(mask, flagged * (scales.plain(values, scale) - mean), 0)
-    return replace(chosen, events=after.events), Answer(
-        mean, std, own, noise, added, flagged, verdict.weights
-    )
+    return replace(chosen, events=after.events), Answer(mean, std, own, noise, added, flagged, verdict.weights)
 
 
 def _width(z: Array, deviation: Array, scale: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Tracker: one stream, nothing to set. Several predictors of different kinds, and one answer."""
+"""One stream through the tracker: its frame, its CP models, its two compiled programs."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ def update(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
         state = replace(state, recent=_remembered(state.recent, given), used=state.used + 1)
         state = _in_frame(state)
     return _learned(state, given)
+
+
+def copied(state: Tracking) -> Tracking:
+    """The same in memory of its own: learning donates the arrays of the CP models."""
+    return replace(state, cps=tuple(replace(model, state=model.state.copy()) for model in state.cps))
 
 
 def _in_frame(state: Tracking) -> Tracking:
@@ -144,5 +149,3 @@ def _named(verdict: step.Verdict, core: step.Core, mask: np.ndarray) -> events.N
 def _remembered(recent: tuple[Slice, ...], given: Slice) -> tuple[Slice, ...]:
     size = given.values.nbytes + given.mask.nbytes
     return (*recent, given)[-max(3, min(RECENT, RECENT_BYTES // size)) :]
-
-

@@ -133,7 +133,8 @@ def _compressed(wide: Array, squares: Array, size: int) -> Array:
     """The leading directions of `wide` (n, r + 1), every entry in units of its own deviation."""
     scale = 1 / jnp.maximum(squares, 1e-3 * squares.mean() + 1e-30)
     _, vectors = jnp.linalg.eigh(wide.T @ (scale[:, None] * wide))
-    return wide @ vectors[:, ::-1][:, :size]
+    kept: Array = wide @ vectors[:, ::-1][:, :size]
+    return kept
 
 
 def covariances() -> tuple[Covariance, ...]:

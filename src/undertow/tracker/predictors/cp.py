@@ -14,7 +14,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from undertow.config import Config, make_config
@@ -43,8 +42,8 @@ def configs(shape: tuple[int, ...]) -> tuple[Config, ...]:
     large slices there is the second alone, with a short window and discounted statistics of what has left it.
     """
     if math.prod(shape) > LARGE_SLICE:
-        plain = {"robust": False, "noise": "shared", "memory": "recursive", "window": 3}
-        return (make_config(forgetting=0.99, max_rank=16, **plain),)
+        quick = {"memory": "recursive", "window": 3, "forgetting": 0.99, "max_rank": 16}
+        return (make_config("default", robust=False, noise="shared", **quick),)
     size = make_config().sized(shape).max_rank
     return (make_config(max_rank=size), make_config(max_rank=size, robust=False, noise="shared"))
 
@@ -84,10 +83,11 @@ class CP:
     def _grown(self) -> State:
         """With twice the slots for components where all are in use."""
         state, full = self.state, self.state.config.max_rank
+        assert full is not None  # sized by the first slice
         if full >= LARGEST_RANK or state.capacity < full or int(self.rank) < full:
             return state
-        config = replace(state.config, max_rank=min(2 * full, LARGEST_RANK))
-        wider = rank.resized(state.core.factors, config.max_rank)
+        size = min(2 * full, LARGEST_RANK)
+        config, wider = replace(state.config, max_rank=size), rank.resized(state.core.factors, size)
         return replace(state, config=config, core=replace(state.core, factors=wider))
 
 
@@ -127,6 +127,6 @@ def _row_prior(rows: Array, window: Window, precision: Array) -> tuple[Array, Ar
     return centre, jnp.where(enough, 1 / step_variance, jnp.maximum(precision, 1e-6))
 
 
-def used(mask: np.ndarray, weights: Array) -> Array:
+def used(mask: Array, weights: Array) -> Array:
     """Entries that a CP model learns from."""
-    return jnp.asarray(mask) & (weights > 0.5)
+    return mask & (weights > 0.5)

@@ -1,0 +1,1 @@
+"""The tracker: several predictors of different kinds, one answer."""

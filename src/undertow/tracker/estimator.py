@@ -1,0 +1,178 @@
+"""Tracker: one stream with nothing to set; a thin shell over `undertow.tracker.tracking`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.engine.exclusive import Exclusive, check_process, exclusive
+from undertow.engine.output import Output
+from undertow.inputs.dense import as_slice, peek_shape
+from undertow.inputs.sparse import as_entries, is_sparse
+from undertow.results import Result
+from undertow.serialization import container
+from undertow.tracker import files, tracking
+from undertow.tracker.tracking import Tracking
+
+Floats = NDArray[np.floating[Any]]
+
+
+class Tracker(Exclusive):
+    """Robust completion of a stream of tensors, slice by slice, with nothing to set.
+
+    Predictors of different kinds run side by side: local levels, covariances, low-rank CP models. Each is judged by
+    what it says about observed entries without having seen them, and the answer is the combination that would have
+    been best lately. Outliers are decided once, by that combination, and withheld from everyone who learns.
+
+    Threads may share a tracker: one at a time learns or reads, the others wait. A process that was forked after the
+    first slice gets an error; use "spawn".
+
+    Examples:
+        >>> import numpy as np, undertow as ut
+        >>> tracker = ut.Tracker()
+        >>> x = np.outer([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0, 1.0, 2.0, 4.0, 3.0])
+        >>> x[0, 0] = np.nan
+        >>> for _ in range(3):
+        ...     result = tracker.update(x)
+        >>> result.mean.shape, bool(np.isfinite(result.mean[0, 0]))
+        ((6, 5), True)
+        >>> round(sum(result.weights.values()), 3)
+        1.0
+    """
+
+    def __init__(self) -> None:
+        self._state: Tracking | None = None
+
+    @exclusive
+    def update(self, x: Any, mask: Any = None) -> Result:
+        """Learn from the next slice.
+
+        Args:
+            x: The slice: array with NaN where missing, `numpy.ma.MaskedArray` or `xarray.DataArray`, one mode or more;
+                or its observed entries, as `undertow.Entries` or a matrix of scipy.sparse.
+            mask: True where observed, if NaN does not say it.
+
+        Returns:
+            The slice as the tracker sees it. What was noticed is its `status`, and named in its `events`.
+
+        Raises:
+            TypeError: `x` or `mask` do not hold real numbers.
+            ValueError: `x` has another shape than the slices before it, or infinite values, or is too large.
+        """
+        check_process()
+        shape = None if self._state is None else self._state.shape
+        given = as_entries(x, mask).to_slice() if is_sparse(x) else as_slice(x, mask, shape=shape)
+        if shape is not None and given.shape != shape:
+            raise ValueError(f"x must have the shape {shape} of the slices before it, got {given.shape}.")
+        before = tracking.start(given.shape) if self._state is None else self._state
+        self._state, output = tracking.update(before, given)
+        return Result(cast(Output, output))  # it has the same methods
+
+    def partial_fit(self, X: Any, y: None = None) -> Self:
+        """Learn from several slices; what was learned before is kept. If one is refused, the tracker is as before.
+
+        Args:
+            X: (T, *shape), oldest first, or a list of slices.
+            y: Ignored, as scikit-learn has it.
+
+        Returns:
+            The tracker itself.
+        """
+        return self._update_all(X, anew=False)
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Start anew and learn from several slices, as `partial_fit` does."""
+        return self._update_all(X, anew=True)
+
+    @exclusive
+    def _update_all(self, X: Any, *, anew: bool) -> Self:
+        before = self._state
+        try:
+            self._state = None if anew or before is None else tracking.copied(before)
+            for x in _slices_of(X):
+                self.update(x)
+        except BaseException:
+            self._state = before
+            raise
+        return self
+
+    @exclusive
+    def transform(self, X: Any) -> Floats:
+        """What several slices should be, each as if it came next; nothing is learned from them.
+
+        Args:
+            X: (T, *shape), or a list of slices.
+
+        Returns:
+            Their `mean` (T, *shape).
+        """
+        state = self._learned("transform")
+        found = [tracking.update(tracking.copied(state), as_slice(x, shape=state.shape))[1] for x in _slices_of(X)]
+        return np.stack([output.mean() for output in found])
+
+    @exclusive
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tracker to one file, atomically; `undertow.load` goes on from it with bit-identical results.
+
+        Args:
+            path: The file.
+
+        Raises:
+            CheckpointError: It cannot be written.
+            ValueError: No slice has been seen yet.
+        """
+        container.write(path, *files.packed(self._learned("save")))
+
+    @exclusive
+    def to_bytes(self) -> bytes:
+        """The tracker as bytes, the same that `save` writes; `undertow.from_bytes` goes on from them."""
+        return container.to_bytes(*files.packed(self._learned("to_bytes")))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """None: there is nothing to set."""
+        return {}
+
+    def set_params(self, **params: Any) -> Self:
+        """Refuse every setting, as scikit-learn expects the method to be there."""
+        if params:
+            raise ValueError(
+                f"Tracker has nothing to set, got {', '.join(params)}: use RobustCP for a model with settings."
+            )
+        return self
+
+    @exclusive
+    def __copy__(self) -> Tracker:
+        """A tracker that goes on from here independently."""
+        other = Tracker()
+        other._state = None if self._state is None else tracking.copied(self._state)
+        return other
+
+    @exclusive
+    def __repr__(self) -> str:
+        if self._state is None:
+            return "Tracker()"
+        return f"Tracker()  # {self._state.seen} slices of {'×'.join(map(str, self._state.shape))}"
+
+    def _learned(self, what: str) -> Tracking:
+        if self._state is None:
+            raise ValueError(f"{what} needs at least one slice: call update(x) first.")
+        return self._state
+
+
+def from_checkpoint(checkpoint: Any, name: str) -> Tracker:
+    """The tracker in a checkpoint; `name` is what messages call it."""
+    tracker = Tracker()
+    tracker._state = files.unpacked(checkpoint, name)
+    return tracker
+
+
+def _slices_of(X: Any) -> Any:
+    if len(peek_shape(X)) < 2:
+        raise ValueError(
+            f"X must be a stack of slices, (T, I_1, …), got shape {peek_shape(X)}: use update(x) for a single slice."
+        )
+    return X if isinstance(X, Sequence) else (X[index] for index in range(len(X)))

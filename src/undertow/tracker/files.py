@@ -1,0 +1,123 @@
+"""A tracker in a checkpoint: which arrays, under which names."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import jax
+import numpy as np
+
+from undertow.config import Config
+from undertow.engine.state import State
+from undertow.inputs.dense import Slice
+from undertow.model.step import init_core
+from undertow.serialization.container import CheckpointError
+from undertow.tracker import step
+from undertow.tracker.frame import Frame
+from undertow.tracker.predictors.cp import CP
+from undertow.tracker.tracking import Tracking
+
+STATE_VERSION = 1
+"""Raise it whenever the meaning or the names of the arrays change."""
+
+
+def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and arrays."""
+    header = {
+        "kind": "Tracker",
+        "state_version": STATE_VERSION,
+        "shape": list(state.shape),
+        "frame": None if state.frame is None else asdict(state.frame),
+        "seen": state.seen,
+        "used": state.used,
+        "recent": len(state.recent),
+        "models": [
+            {
+                "config": asdict(model.state.config),
+                "capacity": model.state.capacity,
+                "missing": list(model.state.missing),
+                "steps": model.state.steps,
+                "rank": int(model.rank),
+            }
+            for model in state.cps
+        ],
+    }
+    arrays = _named("core", state.core)
+    for number, model in enumerate(state.cps):
+        arrays |= _named(f"cp.{number}", model.state.core)
+    for number, one in enumerate(state.recent):
+        arrays |= {f"recent.{number}.values": one.values, f"recent.{number}.mask": one.mask}
+    return header, arrays
+
+
+def unpacked(checkpoint: tuple[dict[str, Any], dict[str, Any]], name: str) -> Tracking:
+    """What `packed` was given.
+
+    Raises:
+        CheckpointError: It holds something else, or does not fit this version.
+    """
+    header, arrays = checkpoint
+    if header.get("kind") != "Tracker" or header.get("state_version") != STATE_VERSION:
+        raise CheckpointError(
+            f"checkpoint {name} holds {header.get('kind')!r} of state version {header.get('state_version')!r}, this "
+            f"Undertow reads trackers of version {STATE_VERSION}: use the version of undertow that wrote it."
+        )
+    try:
+        return _tracking(header, arrays)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"checkpoint {name} does not fit this Undertow ({error}): "
+            "use the version of undertow that wrote it, or start a new tracker."
+        ) from error
+
+
+def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
+    shape = tuple(int(size) for size in header["shape"])
+    models = []
+    for number, saved in enumerate(header["models"]):
+        config = Config(**saved["config"])
+        expected = jax.eval_shape(
+            lambda held=saved, settings=config: init_core(settings.settings(held["capacity"]), shape)
+        )
+        core = _read(f"cp.{number}", expected, arrays)
+        missing = tuple(int(count) for count in saved["missing"])
+        models.append(CP(State(config, shape, 1.0, int(saved["steps"]), core, missing), int(saved["rank"])))
+    entries = int(np.prod(shape))
+    recent = tuple(_slice(number, shape, arrays) for number in range(int(header["recent"])))
+    return Tracking(
+        shape=shape,
+        frame=None if header["frame"] is None else Frame(**header["frame"]),
+        core=_read("core", jax.eval_shape(lambda: step.init(entries, len(models))), arrays),
+        cps=tuple(models),
+        recent=recent,
+        seen=int(header["seen"]),
+        used=int(header["used"]),
+    )
+
+
+def _slice(number: int, shape: tuple[int, ...], arrays: dict[str, Any]) -> Slice:
+    values, mask = arrays[f"recent.{number}.values"], arrays[f"recent.{number}.mask"]
+    if values.shape != shape or mask.shape != shape or mask.dtype != bool or values.dtype.kind != "f":
+        raise ValueError(f"recent.{number} is {values.dtype}{values.shape}")
+    return Slice(values, mask)
+
+
+def _named(prefix: str, tree: Any) -> dict[str, Any]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {_name(prefix, keys): np.asarray(leaf) for keys, leaf in leaves}
+
+
+def _read(prefix: str, expected: Any, arrays: dict[str, Any]) -> Any:
+    leaves, tree = jax.tree_util.tree_flatten_with_path(expected)
+    found = []
+    for keys, leaf in leaves:
+        array = arrays[_name(prefix, keys)]
+        if array.shape != leaf.shape or array.dtype != leaf.dtype:
+            raise ValueError(f"{_name(prefix, keys)} is {array.dtype}{array.shape}, not {leaf.dtype}{leaf.shape}")
+        found.append(jax.numpy.asarray(array))
+    return jax.tree_util.tree_unflatten(tree, found)
+
+
+def _name(prefix: str, keys: Any) -> str:
+    return ".".join([prefix, *(str(getattr(key, "name", getattr(key, "idx", key))) for key in keys)])

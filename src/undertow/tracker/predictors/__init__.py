@@ -1,0 +1,1 @@
+"""The predictors of the tracker, one file each."""
