@@ -281,6 +281,14 @@ def test_programs_can_be_let_go(folder):
     assert len(ours()) == 1
 
 
+def test_wrong_arguments_are_refused_as_by_jit():
+    function = make()
+    for args, kwargs in (((fresh(),), {}), ((fresh(), X, 2, None, 5), {}), ((fresh(), X), {"x": X}), ((), {"y": 1})):
+        with pytest.raises(TypeError):
+            function(*args, **kwargs)
+    assert function.count() == 0
+
+
 def test_it_can_be_looked_at_as_jit_can():
     function = make()
     assert isinstance(function, Program)

@@ -36,6 +36,7 @@ class Program:
         self._jitted: Any = jax.jit(function, static_argnames=static, donate_argnames=donate)
         parameters = inspect.signature(function).parameters.values()
         self._names = tuple(parameter.name for parameter in parameters)
+        self._all_names = set(self._names)
         self._defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
         self._loaded: dict[Hashable, Callable[[list[Any]], Any] | None] = {}
         self._locks: dict[Hashable, threading.Lock] = {}
@@ -43,8 +44,11 @@ class Program:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it; within a function that is being traced, become part of that one."""
-        named = {**self._defaults, **dict(zip(self._names, args, strict=False)), **kwargs}
-        static = tuple((name, named.pop(name)) for name in self._static)
+        given = dict(zip(self._names, args, strict=False))
+        named = {**self._defaults, **given, **kwargs}
+        if named.keys() != self._all_names or len(given) != len(args) or not given.keys().isdisjoint(kwargs):
+            return self._jitted(*args, **kwargs)  # which says what is wrong with these arguments
+        static = tuple([(name, named.pop(name)) for name in self._static])
         leaves, tree = jax.tree.flatten(named)
         kinds = set(map(type, leaves))
         if any(issubclass(kind, jax.core.Tracer) for kind in kinds) or not runtime.usual():
@@ -86,7 +90,7 @@ class Program:
             folder = Folder.of_user()
             described = None if folder is None else identity.described(self.name, static, tree, leaves, place)
             if folder is None or described is None:
-                ready = self._compiled(place, static, tree, leaves, lambda program: None)
+                ready = self._compiled(place, static, tree, leaves)
             else:
                 ready = self._from_disk(key, place, folder, described)
                 if ready is None:
@@ -120,7 +124,12 @@ class Program:
         return first_run
 
     def _compiled(
-        self, place: runtime.Place, static: dict[str, Any], tree: Any, leaves: list[Any], keep: Callable[[bytes], None]
+        self,
+        place: runtime.Place,
+        static: dict[str, Any],
+        tree: Any,
+        leaves: list[Any],
+        keep: Callable[[bytes], None] | None = None,
     ) -> Callable[[list[Any]], Any] | None:
         """Compiled now, and given to `keep`; None where only `jax.jit` knows how to run it."""
         traced = self._anew().trace(**jax.tree.unflatten(tree, leaves), **static)
@@ -133,7 +142,7 @@ class Program:
         except Exception as error:
             _log.debug("%s is left to jax.jit: %s", self.name, error)
             return None
-        if not hits:
+        if keep is not None and not hits:
             try:
                 keep(structure.packed(outline, compiled.runtime_executable().serialize()))
             except Exception as error:

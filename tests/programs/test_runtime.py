@@ -1,0 +1,73 @@
+"""What is used of JAX beyond its documented interface."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from undertow.programs import runtime
+
+SCRIPT = """
+import jax, jax.numpy as jnp, numpy as np
+from undertow.programs.program import program
+
+zero, one = jax.devices()
+both = jax.sharding.NamedSharding(jax.make_mesh((2,), ("a",)), jax.sharding.PartitionSpec("a"))
+x = np.ones(4, np.float32)
+kept, plain = (wrap(lambda x, y: x + y) for wrap in (program(), jax.jit))
+
+def answer(function, arguments):
+    try:
+        found = function(*arguments)
+    except ValueError:
+        return "refused"
+    return found.devices(), found.committed, np.asarray(found).tolist()
+
+def compare(*arguments):
+    assert answer(kept, arguments) == answer(plain, arguments), arguments
+
+for _ in ("compiled", "loaded"):
+    compare(x, x)
+    compare(jax.device_put(x, one), x)
+    compare(jax.device_put(x, one), jnp.ones(4))
+    compare(jax.device_put(x, one), jax.device_put(x, one))
+    compare(jax.device_put(x, zero), jax.device_put(x, one))
+    compare(jax.device_put(x, both), x)
+    before = jnp.ones(4)
+    with jax.default_device(one):
+        compare(x, x)
+        compare(before, before)
+        compare(jnp.ones(4), x)
+    assert kept.count() > 0
+    kept.forget()
+"""
+
+
+@pytest.mark.slow
+def test_programs_run_on_the_device_on_which_jit_would_run_them(tmp_path):
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "2", "UNDERTOW_CACHE": str(tmp_path / "programs")}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=True)
+    assert len(list((tmp_path / "programs").iterdir())) == 2  # one for each device
+
+
+def test_numbers_are_sent_as_jit_would_see_them():
+    for leaf in (1, 2.5, True, np.float64(2), np.int64(3), np.ones(2, np.float32)):
+        (expected,) = jax.jit(lambda x: x).trace(leaf).jaxpr.in_avals
+        assert runtime.sent(leaf).aval == expected
+
+
+def test_what_is_sent_is_a_copy():
+    given = np.ones(1000, np.float32)
+    there = runtime.sent(given)
+    given[:] = 0
+    np.testing.assert_array_equal(there, np.ones(1000))
+
+
+def test_the_place_of_nothing_is_the_default_device():
+    assert runtime.place([]) == runtime.place([jnp.ones(2)]) == runtime.Place(jax.devices()[0], committed=False)
+    assert runtime.place([jax.device_put(1.0, jax.devices()[0])]).committed
