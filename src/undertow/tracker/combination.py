@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -41,7 +42,8 @@ def simplex_weights(gram: Array) -> Array:
     faces = jnp.asarray(_faces(size))
     inside = faces[:, :, None] & faces[:, None, :]
     blocks = jnp.where(inside, regular, 0) + jnp.eye(size) * ~faces[:, :, None]
-    solved = jnp.linalg.solve(blocks, faces.astype(gram.dtype)[:, :, None])[:, :, 0]
+    chosen = faces.astype(gram.dtype)[:, :, None]
+    solved = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(blocks), True), chosen)[:, :, 0]
     total = solved.sum(1, keepdims=True)
     weights = solved / jnp.where(total > 0, total, 1)
     feasible = (weights >= 0).all(1) & (total[:, 0] > 0)

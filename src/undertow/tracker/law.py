@@ -73,9 +73,9 @@ def init() -> Law:
 
 def outlier_probability(law: Law, u: Array) -> Array:
     """Posterior probability that an innovation is an outlier."""
-    clean, bad = _log_densities(law, u[None])
-    odds = (jnp.log(law.rate)[:, None] + bad) - (jnp.log1p(-law.rate)[:, None] + clean)
-    return jax.nn.sigmoid(odds[law.chosen])
+    rate = law.rate[law.chosen]
+    clean, bad = _log_densities(jnp.asarray(TAILS)[law.chosen], law.scale[law.chosen], u)
+    return jax.nn.sigmoid((jnp.log(rate) + bad) - (jnp.log1p(-rate) + clean))
 
 
 def learned(law: Law, u: Array, observed: Array) -> Law:
@@ -85,9 +85,8 @@ def learned(law: Law, u: Array, observed: Array) -> Law:
     fresh = jnp.zeros(BINS).at[jnp.clip(bins, 0, BINS - 1)].add(observed.astype(jnp.float32))
     counts = jnp.where(observed.any(), FORGETTING * law.counts + fresh, law.counts)
     law = Law(counts, law.scale, law.rate, law.chosen, law.spread)
-    for _ in range(ITERATIONS):
-        law = _improved(law)
-    clean, bad = _log_densities(law, jnp.asarray(CENTRES)[None])
+    law = jax.lax.fori_loop(0, ITERATIONS, lambda _, one: _improved(one), law)
+    clean, bad = _log_densities(jnp.asarray(TAILS)[:, None], law.scale[:, None], jnp.asarray(CENTRES))
     mixed = jnp.logaddexp(jnp.log1p(-law.rate)[:, None] + clean, jnp.log(law.rate)[:, None] + bad)
     chosen = jnp.argmax((counts * mixed).sum(1)).astype(jnp.int32)
     flagged = outlier_probability(Law(counts, law.scale, law.rate, chosen, law.spread), jnp.asarray(CENTRES))
@@ -97,7 +96,7 @@ def learned(law: Law, u: Array, observed: Array) -> Law:
 def _improved(law: Law) -> Law:
     """One round of expectation–maximisation on the histogram, for every ν."""
     centres = jnp.asarray(CENTRES)[None]
-    clean, bad = _log_densities(law, centres)
+    clean, bad = _log_densities(jnp.asarray(TAILS)[:, None], law.scale[:, None], centres)
     flagged = jax.nn.sigmoid(jnp.log(law.rate)[:, None] + bad - jnp.log1p(-law.rate)[:, None] - clean)
     good, wrong = law.counts * (1 - flagged), law.counts * flagged
     tails = jnp.asarray(TAILS)[:, None]
@@ -108,9 +107,8 @@ def _improved(law: Law) -> Law:
     return Law(law.counts, jnp.sqrt(variance), jnp.minimum(rate, 0.4), law.chosen, law.spread)
 
 
-def _log_densities(law: Law, u: Array) -> tuple[Array, Array]:
-    """Of clean and of wrong observations (V, n)."""
-    tails, scale = jnp.asarray(TAILS)[:, None], law.scale[:, None]
+def _log_densities(tails: Array, scale: Array, u: Array) -> tuple[Array, Array]:
+    """Of clean and of wrong observations."""
     constant = jax.lax.lgamma((tails + 1) / 2) - jax.lax.lgamma(tails / 2) - 0.5 * jnp.log(tails * np.pi)
     clean = constant - jnp.log(scale) - (tails + 1) / 2 * jnp.log1p((u / scale) ** 2 / tails)
     size = jnp.abs(u) / scale

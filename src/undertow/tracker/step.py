@@ -35,7 +35,7 @@ class Core:
 
     Attributes:
         level: State of the local levels.
-        covariances: States of the covariances.
+        covariances: State of the covariances.
         gram: Errors of the predictors (K, K).
         past_gram: Errors of what the past alone says (2, 2).
         size: Discounted squared size of a slice.
@@ -46,7 +46,7 @@ class Core:
     """
 
     level: LevelState
-    covariances: tuple[CovarianceState, ...]
+    covariances: CovarianceState
     gram: Array
     past_gram: Array
     size: Array
@@ -98,7 +98,7 @@ def init(entries: int, cps: int) -> Core:
     size = 1 + len(COVARIANCES) + cps
     return Core(
         level=LEVEL.init(entries),
-        covariances=tuple(one.init(entries) for one in COVARIANCES),
+        covariances=COVARIANCES.init(entries),
         gram=jnp.eye(size) * 1e-6,
         past_gram=jnp.eye(PAST) * 1e-6,
         size=jnp.zeros(()),
@@ -117,9 +117,9 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     away = (values - level.mean) ** 2 / (level.variance + level.noise)
     trusted = weight * jnp.minimum(1, SUSPICIOUS**2 / jnp.maximum(away, 1e-6))
     given = Given(values, jnp.where(core.seen > 2, trusted, weight), level.mean)
-    said = [level, *(one.predict(state, given) for one, state in zip(COVARIANCES, core.covariances, strict=True))]
+    said = (level, COVARIANCES.predict(core.covariances, given), *from_cp)
     means, variances, noises = (
-        jnp.stack([getattr(one, part) for one in (*said, *from_cp)]) for part in ("mean", "variance", "noise")
+        jnp.vstack([getattr(one, part) for one in said]) for part in ("mean", "variance", "noise")
     )
     previous = simplex_weights(core.gram)
     probability, _, _ = _outliers(core, values, mask, previous, means, variances, noises)
@@ -192,15 +192,15 @@ def learn(
     before = LEVEL.predict(level_state, Given(values, verdict.learn, core.last)).mean
     given = Given(values, verdict.learn, before)
     level, level_mean = LEVEL.learn(level_state, given)
-    learned = [one.learn(state, given) for one, state in zip(COVARIANCES, core.covariances, strict=True)]
-    means = jnp.stack([level_mean, *(mean for _, mean in learned), *from_cp])
+    covariances_after, covariance_means = COVARIANCES.learn(core.covariances, given)
+    means = jnp.vstack([level_mean, covariance_means, *from_cp])
     trust = 1 - jnp.exp(-verdict.learn.sum() / FEW)
     z = trust * (verdict.weights @ means) + (1 - trust) * verdict.past
     anything = mask.any()
     clean = mask & ~verdict.slice_off
     after = Core(
         level=level,
-        covariances=tuple(state for state, _ in learned),
+        covariances=covariances_after,
         gram=verdict.gram,
         past_gram=verdict.past_gram,
         size=verdict.size,

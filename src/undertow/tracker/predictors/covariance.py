@@ -3,8 +3,8 @@
 Σ = F Fᵀ + diag(d). Given the observed entries of a slice, the others follow by the Gaussian conditional mean
 c + F a, a = A⁻¹ Fᵀ G (y − c), A = I + Fᵀ G F, G = diag(weights / d); and each observed entry follows from the
 remaining ones in closed form, since its residual is (1 − h) times what it would be without it, h = g fᵀ A⁻¹ f.
-Several of them run side by side: moments about zero, about the mean or about the local level, of short and of long
-memory. O(entries · r²).
+Several of them run side by side (M): moments about zero, about the mean or about the local level, of short and of
+long memory. They are one program, mapped over its members. O(M · entries · r²).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.tree_util import register_dataclass
 
@@ -24,6 +25,7 @@ SHRINKAGE = 0.02
 """Fraction of every entry's variance that is its own at least."""
 LEAST_WEIGHT = 2.0
 """Slices that must have been seen before anything is said."""
+ZERO, MEAN, LEVEL = 0, 1, 2
 
 
 @register_dataclass
@@ -44,22 +46,18 @@ class CovarianceState:
     weight: Array
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class Covariance:
     """One exponentially weighted covariance.
 
     Attributes:
-        half_life: In slices.
-        about: What moments are taken about: "zero", "mean" or "level".
+        forgetting: μ.
+        about: What moments are taken about: `ZERO`, `MEAN` or `LEVEL`.
     """
 
-    half_life: float
-    about: str
-
-    @property
-    def forgetting(self) -> float:
-        """μ."""
-        return float(0.5 ** (1 / self.half_life))
+    forgetting: Array
+    about: Array
 
     def init(self, entries: int) -> CovarianceState:
         """Nothing known."""
@@ -85,8 +83,7 @@ class Covariance:
         full = jnp.where(early & ~known, fitted.centre, full)
         deviation = full - fitted.centre
         share = 1 / (1 + mu * state.weight)
-        counted = mu * state.weight * share if self.about == "mean" else jnp.asarray(1.0)
-        counted = jnp.maximum(counted, 1e-3)
+        counted = jnp.maximum(jnp.where(self.about == MEAN, mu * state.weight * share, 1.0), 1e-3)
         missing = jnp.where(early, 0, (1 - weight) * (fitted.variance + fitted.own))
         squares = mu * state.squares + counted * deviation**2 + missing
         wide = jnp.concatenate([jnp.sqrt(mu) * state.loadings, (jnp.sqrt(counted) * deviation)[:, None]], axis=1)
@@ -99,7 +96,9 @@ class Covariance:
         return after, fitted.mean
 
     def _fitted(self, state: CovarianceState, given: Given) -> _Fitted:
-        centre = {"zero": jnp.zeros_like(given.level), "mean": state.mean, "level": given.level}[self.about]
+        centre = jnp.select(
+            [self.about == ZERO, self.about == MEAN], [jnp.zeros_like(given.level), state.mean], given.level
+        )
         weight = jnp.maximum(state.weight, 1e-6)
         total = state.squares / weight
         loadings = state.loadings * jnp.sqrt((1 - SHRINKAGE) / weight)
@@ -137,6 +136,40 @@ def _compressed(wide: Array, squares: Array, size: int) -> Array:
     return kept
 
 
-def covariances() -> tuple[Covariance, ...]:
+class Covariances:
+    """Several covariances as one: every array has one row for each of them (M, …).
+
+    Args:
+        members: (half-life in slices, what moments are taken about).
+    """
+
+    def __init__(self, *members: tuple[float, int]) -> None:
+        half_lives, about = zip(*members, strict=True)
+        self.forgetting = 0.5 ** (1 / np.array(half_lives, np.float32))
+        self.about = np.array(about, np.int32)
+
+    def __len__(self) -> int:
+        return len(self.about)
+
+    def init(self, entries: int) -> CovarianceState:
+        """Nothing known."""
+        state: CovarianceState = jax.vmap(lambda one: one.init(entries))(self._members())
+        return state
+
+    def predict(self, state: CovarianceState, given: Given) -> Prediction:
+        """Gaussian conditional mean and variance, of observed entries without themselves."""
+        made: Prediction = jax.vmap(Covariance.predict, (0, 0, None))(self._members(), state, given)
+        return made
+
+    def learn(self, state: CovarianceState, given: Given) -> tuple[CovarianceState, Array]:
+        """Add the slice, missing entries by their conditional mean and variance."""
+        learned: tuple[CovarianceState, Array] = jax.vmap(Covariance.learn, (0, 0, None))(self._members(), state, given)
+        return learned
+
+    def _members(self) -> Covariance:
+        return Covariance(jnp.asarray(self.forgetting), jnp.asarray(self.about))
+
+
+def covariances() -> Covariances:
     """Those of the tracker."""
-    return (Covariance(20, "zero"), Covariance(100, "zero"), Covariance(20, "mean"), Covariance(20, "level"))
+    return Covariances((20, ZERO), (100, ZERO), (20, MEAN), (20, LEVEL))
