@@ -123,6 +123,16 @@ class Named:
         return found.value
 
 
+def named(flagged: np.ndarray, off: bool, changed: np.ndarray, dead: np.ndarray, observed: np.ndarray) -> Named:
+    """By position what was found in one slice; arrays are flat or have its shape."""
+    return Named(
+        slice_off=off,
+        rows=() if off else rows_off(flagged, observed),
+        changed=np.nonzero(changed.reshape(observed.shape)),
+        dead=np.nonzero(dead.reshape(observed.shape)),
+    )
+
+
 def rows_off(flagged: np.ndarray, observed: np.ndarray) -> tuple[tuple[int, int], ...]:
     """Rows of every mode most of whose observed entries are flagged, unless that is so in all of them."""
     if flagged.ndim < 2 or not flagged.any():

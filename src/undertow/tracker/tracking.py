@@ -21,6 +21,8 @@ RECENT = 20
 """Slices that are kept as they came: from these the frame is chosen, and learned anew where it changes."""
 RECENT_BYTES = 64_000_000
 """Fewer of them where slices are large, but three at least."""
+LARGEST = 1e12
+"""Units beyond which an observation is not computed with."""
 REVIEWS = (2, 3, 5, 8, 13, 20)
 """Slices after which the frame is reviewed; later on every `RECENT`."""
 
@@ -58,7 +60,7 @@ def update(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
     """Learn from the next slice; the arrays of the CP models are donated."""
     state = replace(state, seen=state.seen + 1)
     if given.mask.any():
-        state = replace(state, recent=_remembered(state.recent, given), used=state.used + 1)
+        state = replace(state, recent=remembered(state.recent, given), used=state.used + 1)
         state = _in_frame(state)
     return _learned(state, given)
 
@@ -70,34 +72,52 @@ def copied(state: Tracking) -> Tracking:
 
 def _in_frame(state: Tracking) -> Tracking:
     """With origin, unit and scale that suit the recent slices; where they change, these are learned anew."""
-    reviewed = state.used in REVIEWS or state.used % RECENT == 0
-    if state.frame is not None and not reviewed and not _another_size(state):
-        return state
-    frame = choose(state.recent, state.frame)
-    if frame is None or frame == state.frame:
-        return state
-    fresh = replace(start(state.shape), frame=frame, recent=state.recent, seen=state.seen, used=state.used)
+    frame = next_frame(state.frame, state.recent, state.used)
+    return state if frame == state.frame else replayed(replace(state, frame=frame))
+
+
+def next_frame(current: Frame | None, recent: tuple[Slice, ...], used: int) -> Frame | None:
+    """The frame for the newest of these slices, where it is reviewed; else the current one."""
+    reviewed = used in REVIEWS or used % RECENT == 0
+    if current is not None and not reviewed and not _another_size(current, recent):
+        return current
+    return choose(recent, current) or current
+
+
+def replayed(state: Tracking) -> Tracking:
+    """The same frame, learned anew from the recent slices but the newest."""
+    fresh = replace(start(state.shape), frame=state.frame, recent=state.recent, seen=state.seen, used=state.used)
     for earlier in usual_slices(state.recent[:-1]):
         fresh, _ = _learned(fresh, earlier)
     return fresh
 
 
-def _another_size(state: Tracking) -> bool:
+def _another_size(current: Frame, recent: tuple[Slice, ...]) -> bool:
     """Whether the last three slices agree that the unit is wrong by orders of magnitude."""
-    assert state.frame is not None
-    last = choose(state.recent[-3:], state.frame)
-    return len(state.recent) >= 3 and last is not None and last.scale == state.frame.scale and last != state.frame
+    last = choose(recent[-3:], current)
+    return len(recent) >= 3 and last is not None and last.scale == current.scale and last != current
+
+
+def usable(frame: Frame, given: Slice) -> tuple[Any, Any, Any]:
+    """In units of the frame: values, what can be computed with, and what is too large for it."""
+    relative = np.where(given.mask, frame.relative(given.values), 0)
+    beyond = given.mask & ~(np.abs(relative) < LARGEST)
+    return np.where(beyond, 0, relative), given.mask & ~beyond, beyond
+
+
+def noticed(empty: bool, beyond: bool, filled: bool) -> Flags:
+    """What the host sees of a slice."""
+    found = Flags.EMPTY if empty else Flags.NONE
+    found |= Flags.OUT_OF_RANGE if beyond else Flags.NONE
+    return found | (Flags.FILL_VALUES if filled else Flags.NONE)
 
 
 def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
     frame = state.frame or Frame()
     scale = jnp.asarray(frame.scale, jnp.int32)
-    mask = given.mask
-    relative = np.where(mask, frame.relative(given.values), 0)
-    beyond = mask & ~(np.abs(relative) < 1e12)
-    mask = mask & ~beyond
+    relative, mask, beyond = usable(frame, given)
     flat_mask = jnp.asarray(mask.ravel())
-    values = jnp.where(flat_mask, scales.scaled(jnp.asarray(np.where(mask, relative, 0).ravel()), scale), 0)
+    values = jnp.where(flat_mask, scales.scaled(jnp.asarray(relative.ravel()), scale), 0)
     said = tuple(model.predict(values, flat_mask) for model in state.cps)
     verdict = step.judge(state.core, values, flat_mask, scale, said)
     learned, reports = state.cps, []
@@ -111,9 +131,6 @@ def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
     after = replace(state, core=core, cps=learned)
     best = len(step.COVARIANCES) + 1
     chosen = int(np.argmax(np.asarray(verdict.weights)[best:])) if means else 0
-    noticed = Flags.NONE if given.mask.any() else Flags.EMPTY
-    noticed |= Flags.OUT_OF_RANGE if beyond.any() else Flags.NONE
-    noticed |= Flags.FILL_VALUES if np.any(given.filled) else Flags.NONE
     output = TrackerOutput(
         answer=answer,
         frame=frame,
@@ -121,11 +138,16 @@ def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
         low_rank_part=scales.plain(means[chosen], scale),
         components=learned[chosen].rank,
         named=_named(verdict, core, mask),
-        noticed=noticed.value,
+        noticed=noticed(not given.mask.any(), beyond.any(), np.any(given.filled)).value,
         dtype=given.values.dtype,
-        config={"scale": ("linear", "root", "log")[frame.scale]},
+        config=settings(frame),
     )
     return after, output
+
+
+def settings(frame: Frame) -> dict[str, Any]:
+    """What was decided about the stream, by name."""
+    return {"scale": ("linear", "root", "log")[frame.scale]}
 
 
 def _withheld(use: Any, mask: np.ndarray) -> int:
@@ -137,15 +159,10 @@ def _named(verdict: step.Verdict, core: step.Core, mask: np.ndarray) -> events.N
     probability, off, changed, dead = jax.device_get(
         (verdict.probability, verdict.slice_off, verdict.changed, events.dead(core.events))
     )
-    flagged = probability.reshape(mask.shape) > 0.5
-    return events.Named(
-        slice_off=bool(off),
-        rows=() if off else events.rows_off(flagged, mask),
-        changed=np.nonzero(changed.reshape(mask.shape)),
-        dead=np.nonzero(dead.reshape(mask.shape)),
-    )
+    return events.named(probability.reshape(mask.shape) > 0.5, bool(off), changed, dead, mask)
 
 
-def _remembered(recent: tuple[Slice, ...], given: Slice) -> tuple[Slice, ...]:
+def remembered(recent: tuple[Slice, ...], given: Slice) -> tuple[Slice, ...]:
+    """The recent slices and this one, as many as are kept."""
     size = given.values.nbytes + given.mask.nbytes
     return (*recent, given)[-max(3, min(RECENT, RECENT_BYTES // size)) :]
