@@ -105,7 +105,7 @@ def usable(frame: Frame, given: Slice) -> tuple[Any, Any, Any]:
     return np.where(beyond, 0, relative), given.mask & ~beyond, beyond
 
 
-def noticed(empty: bool, beyond: bool, filled: bool) -> Flags:
+def noticed(empty: Any, beyond: Any, filled: Any) -> Flags:
     """What the host sees of a slice."""
     found = Flags.EMPTY if empty else Flags.NONE
     found |= Flags.OUT_OF_RANGE if beyond else Flags.NONE
