@@ -56,9 +56,9 @@ def place(leaves: list[Any]) -> Place | None:
 
     The rule is that of `jax.jit`: the device of arguments that were put there on purpose, or the default one.
     """
-    committed = any(getattr(leaf, "_committed", True) for leaf in leaves)
-    shardings = {id(leaf.sharding): leaf.sharding for leaf in leaves}.values()  # mostly one object
-    devices = set[Any]().union(*(sharding.device_set for sharding in shardings))
+    committed = True in [getattr(leaf, "_committed", True) for leaf in leaves]
+    shardings = {id(sharding): sharding for sharding in [leaf.sharding for leaf in leaves]}  # mostly one object
+    devices = set[Any]().union(*[sharding.device_set for sharding in shardings.values()])
     if committed or len(devices) > 1:
         return Place(next(iter(devices)), committed) if len(devices) == 1 else None
     chosen = _default_device()
