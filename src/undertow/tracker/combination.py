@@ -17,7 +17,8 @@ from jax import Array
 FORGETTING = 0.95
 """μ of the errors, per slice."""
 RIDGE = 1e-4
-"""Of the mean squared error: predictors that cannot be told apart share their weight."""
+"""Of each predictor's own squared error: those that cannot be told apart share their weight, and one that explodes does
+not make the others alike."""
 
 
 def discounted(gram: Array, errors: Array, importance: Array) -> Array:
@@ -37,19 +38,18 @@ def simplex_weights(gram: Array) -> Array:
     The minimum lies inside one face of the simplex, where it has a closed form: all faces are tried together.
     """
     size = gram.shape[0]
-    mean = jnp.trace(gram) / size
-    regular = gram / jnp.maximum(mean, 1e-30) + RIDGE * jnp.eye(size)
+    squares = jnp.diag(gram)
+    own = jnp.sqrt(jnp.maximum(squares, 1e-12 * squares.max() + 1e-30))
+    regular = gram / own / own[:, None] + RIDGE * jnp.eye(size)
     faces = jnp.asarray(_faces(size))
     inside = faces[:, :, None] & faces[:, None, :]
     blocks = jnp.where(inside, regular, 0) + jnp.eye(size) * ~faces[:, :, None]
-    chosen = faces.astype(gram.dtype)[:, :, None]
-    solved = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(blocks), True), chosen)[:, :, 0]
-    total = solved.sum(1, keepdims=True)
-    weights = solved / jnp.where(total > 0, total, 1)
-    feasible = (weights >= 0).all(1) & (total[:, 0] > 0)
-    loss = jnp.einsum("fk,kl,fl->f", weights, regular, weights)
-    best: Array = weights[jnp.argmin(jnp.where(feasible, loss, jnp.inf))]
-    return best
+    ones = jnp.where(faces, own.min() / own, 0)
+    solved = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(blocks), True), ones[:, :, None])[:, :, 0] * ones
+    feasible = (solved >= 0).all(1)
+    # The loss of a face is one over its sum.
+    best: Array = solved[jnp.argmax(jnp.where(feasible, solved.sum(1), -jnp.inf))]
+    return best / best.sum()
 
 
 def _faces(size: int) -> np.ndarray:

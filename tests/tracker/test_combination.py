@@ -1,0 +1,110 @@
+"""The weights of the predictors, against a search over the whole simplex."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from undertow.tracker.combination import FORGETTING, RIDGE, discounted, simplex_weights
+
+weights_of = jax.jit(simplex_weights)
+SIZE = 4
+
+
+def errors_of(rng, size=SIZE, slices=30):
+    """Errors of predictors that are correlated and of different size."""
+    mixed = rng.normal(size=(size, size)) * rng.uniform(0.1, 3, size=(size, 1))
+    return mixed @ rng.normal(size=(size, slices))
+
+
+def gram_of(rng, size=SIZE):
+    errors = errors_of(rng, size)
+    return errors @ errors.T
+
+
+def loss(gram, weights):
+    return weights @ gram @ weights
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_other_weights_are_better(seed):
+    rng = np.random.default_rng(seed)
+    gram = gram_of(rng)
+    found = np.asarray(weights_of(gram), float)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(1, abs=1e-6)
+    start = np.full(SIZE, 1 / SIZE)
+    total = {"type": "eq", "fun": lambda w: w.sum() - 1}
+    best = minimize(
+        lambda w: loss(gram, w) / np.trace(gram), start, bounds=[(0, 1)] * SIZE, constraints=total, method="SLSQP"
+    )
+    tried = rng.dirichlet(np.full(SIZE, 0.5), 2000)
+    least = min(loss(gram, best.x), *np.einsum("tk,kl,tl->t", tried, gram, tried))
+    assert loss(gram, found) <= least * 1.01  # the small ridge costs a little
+
+
+def test_conditions_of_the_minimum():
+    """Karush, Kuhn and Tucker: E w is the same for all that count, and not smaller for those that do not."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        gram = gram_of(rng)
+        found = np.asarray(weights_of(gram), float)
+        gram += RIDGE * np.diag(np.diag(gram))
+        gradient = gram @ found / loss(gram, found)
+        np.testing.assert_allclose(gradient[found > 1e-6], 1, atol=1e-3)
+        assert (gradient > 0.999).all()
+
+
+def test_order_and_unit_do_not_matter():
+    rng = np.random.default_rng(5)
+    gram, order = gram_of(rng), np.array([2, 0, 3, 1])
+    found = weights_of(gram)
+    np.testing.assert_allclose(weights_of(gram[order][:, order]), found[order], atol=1e-4)
+    for unit in (2.0**-60, 2.0**-20, 2.0**40):
+        np.testing.assert_allclose(weights_of((gram * unit).astype(np.float32)), found, atol=1e-5)
+
+
+def test_equal_predictors_share_their_weight():
+    error = np.random.default_rng(0).normal(size=30)
+    errors = np.stack([error, error, error, 5 * np.roll(error, 1)])
+    np.testing.assert_allclose(weights_of(errors @ errors.T)[:3], 1 / 3, atol=0.03)
+    np.testing.assert_allclose(weights_of(np.zeros((SIZE, SIZE))), 1 / SIZE, atol=1e-6)
+
+
+def test_one_that_explodes_leaves_the_others_as_they_are():
+    """Its errors must not be the measure of theirs."""
+    rng = np.random.default_rng(1)
+    errors = rng.normal(size=(3, 200)) * np.array([[1.0], [2.0], [3.0]])
+    alone = weights_of(errors @ errors.T)
+    with_it = np.vstack([errors, 1e5 * rng.normal(size=200)])
+    np.testing.assert_allclose(weights_of(with_it @ with_it.T), [*alone, 0], atol=0.01)
+
+
+def test_discounted_errors_are_the_sum_over_ages():
+    rng = np.random.default_rng(2)
+    gram, expected = np.zeros((2, 2)), np.zeros((2, 2))
+    slices = [(rng.normal(size=(2, 6)), rng.random(6)) for _ in range(5)]
+    for errors, importance in slices:
+        gram = discounted(gram, errors, importance)
+    for age, (errors, importance) in enumerate(reversed(slices)):
+        expected += FORGETTING**age * (errors * importance) @ errors.T
+    np.testing.assert_allclose(gram, expected, rtol=1e-5)
+
+
+def test_never_much_worse_than_the_best_for_long():
+    """Predictors take turns in being the only good one: after a switch the answer is as good within some slices."""
+    rng = np.random.default_rng(4)
+    gram, turns, length, entries = np.eye(SIZE) * 1e-6, 8, 80, 20
+    ours, best = [], []
+    for turn in range(turns):
+        for _ in range(length):
+            sizes = np.where(np.arange(SIZE) == turn % SIZE, 0.1, 1.0)
+            errors = sizes[:, None] * rng.normal(size=(SIZE, entries))
+            weights = np.asarray(weights_of(gram))
+            ours.append(((weights @ errors) ** 2).mean())
+            best.append((errors[turn % SIZE] ** 2).mean())
+            gram = discounted(gram, errors, np.full(entries, 1 / entries))
+    ours, best = (np.reshape(one, (turns, length)) for one in (ours, best))
+    settled = length // 2
+    assert ours[:, settled:].mean() < 2.0 * best[:, settled:].mean()
+    assert ours.mean() < 0.3  # the average of predictors that are right in turn: 0.19
