@@ -31,7 +31,7 @@ class Events:
         off_run: Slices in a row that were wrong as a whole.
         value: The last observed.
         repeats: How often in a row it came.
-        longest: The longest such row before this one.
+        longest: The longest such row before this one; −1 before the first change.
     """
 
     run: Array
@@ -53,7 +53,7 @@ class Found:
 def init(entries: int) -> Events:
     """Nothing seen."""
     zero = jnp.zeros(entries, jnp.int32)
-    return Events(zero, jnp.zeros((), jnp.int32), jnp.full(entries, jnp.nan), zero, zero)
+    return Events(zero, jnp.zeros((), jnp.int32), jnp.full(entries, jnp.nan), zero, zero - 1)
 
 
 def _run(events: Events, probability: Array, innovation: Array, mask: Array) -> Array:
@@ -82,20 +82,20 @@ def learned(
     """The counts after the slice."""
     run = _run(events, probability, innovation, mask)
     same = mask & (values == events.value)
+    moved = mask & ~same & ~jnp.isnan(events.value)
     return Events(
         run=jnp.where(jnp.abs(run) >= BELIEVED_AFTER, 0, run),
         off_run=jnp.where(mask.any(), jnp.where(slice_off, events.off_run + 1, 0), events.off_run),
         value=jnp.where(mask, values, events.value),
         repeats=jnp.where(mask, jnp.where(same, events.repeats + 1, 0), events.repeats),
-        longest=jnp.where(mask & ~same, jnp.maximum(events.longest, events.repeats), events.longest),
+        longest=jnp.where(moved, jnp.maximum(events.longest, events.repeats), events.longest),
     )
 
 
 def dead(events: Events) -> Array:
     """Entries whose sensor gives the same number for ever, though it did not before (n,)."""
-    varied = events.longest < events.repeats  # it changed before, or the row would be its first
-    changed = ~jnp.isnan(events.value) & varied
-    return changed & (events.repeats >= DEAD_AFTER) & (events.repeats >= DEAD_FACTOR * (events.longest + 1))
+    moved = events.longest >= 0
+    return moved & (events.repeats >= DEAD_AFTER) & (events.repeats >= DEAD_FACTOR * (events.longest + 1))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,198 @@
+"""The law of innovations: its densities, its learning against plain expectation–maximisation on samples."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from undertow.tracker import law as module
+from undertow.tracker.law import (
+    FARTHEST,
+    NEAREST,
+    RATE_A,
+    RATE_B,
+    SMALLEST_SCALE,
+    TAILS,
+    Law,
+    init,
+    outlier_probability,
+)
+
+learned = jax.jit(module.learned)
+improved = jax.jit(lambda law: jax.lax.fori_loop(0, 200, lambda _, one: module._improved(one), law))
+probability_of = jax.jit(outlier_probability)
+SLICES, ENTRIES = 120, 400
+
+
+def law_with(scale=1.0, rate=0.02, chosen=2):
+    each = np.ones(len(TAILS), np.float32)
+    return Law(init().counts, each * scale, each * rate, jnp.int32(chosen), jnp.ones(()))
+
+
+def run(draw, slices=SLICES):
+    law = init()
+    for _ in range(slices):
+        u = draw().astype(np.float32)
+        law = learned(law, u, np.ones(u.shape, bool))
+    return law
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 7.0])
+def test_densities_are_those_of_the_docstring(scale, double):
+    u = np.array([-40.0, -2.0, 0.0, 0.5, 3.5, 1000.0]) * scale
+    for tail in map(float, TAILS):
+        clean, bad = module._log_densities(jnp.asarray(tail), jnp.asarray(scale), jnp.asarray(u))
+        np.testing.assert_allclose(clean, stats.t(tail, scale=scale).logpdf(u), rtol=1e-6)
+        size = np.abs(u) / scale
+        with np.errstate(divide="ignore"):
+            expected = np.where(size > NEAREST, 1 / (2 * size * scale * np.log(FARTHEST / NEAREST)), 0)
+        np.testing.assert_allclose(np.exp(bad), expected, rtol=1e-6)
+
+
+def test_the_density_of_outliers_integrates_to_1(double):
+    def density(log_size):
+        size = jnp.asarray(np.exp(log_size))
+        return float(jnp.exp(module._log_densities(jnp.asarray(4.0), jnp.asarray(1.0), size)[1]) * size)
+
+    one_side, _ = integrate.quad(density, np.log(NEAREST), np.log(FARTHEST))
+    assert 2 * one_side == pytest.approx(1, rel=1e-6)
+
+
+def test_probability_is_that_of_bayes():
+    law, u = law_with(scale=2.0, rate=0.05), np.array([0.1, 5.0, 7.0, 20.0, 300.0], np.float32)
+    clean = stats.t(TAILS[2], scale=2.0).pdf(u)
+    bad = np.where(u / 2 > NEAREST, 1 / (2 * u * np.log(FARTHEST / NEAREST)), 0)
+    expected = 0.05 * bad / (0.05 * bad + 0.95 * clean)
+    np.testing.assert_allclose(probability_of(law, u), expected, rtol=1e-4, atol=1e-7)
+    np.testing.assert_array_equal(probability_of(law, -u), probability_of(law, u))
+
+
+def test_probability_grows_with_size_and_is_never_nan():
+    sizes = np.geomspace(1e-6, 1e12, 200).astype(np.float32)
+    found = np.asarray(probability_of(init(), np.append(sizes, np.inf)))[:-1]
+    assert np.isfinite(found).all()
+    assert (np.diff(found) >= -1e-6).all()
+    assert found[0] < 1e-6
+    assert found[-1] > 0.99
+
+
+def plain_em(u, tail):
+    """Scale and rate by expectation–maximisation on the samples themselves."""
+    scale, rate = 1.0, RATE_A / RATE_B
+    for _ in range(150):
+        clean = (1 - rate) * stats.t._pdf(u / scale, tail) / scale
+        bad = np.where(np.abs(u) > NEAREST * scale, rate / (2 * np.abs(u) * np.log(FARTHEST / NEAREST)), 0)
+        flagged = bad / (bad + clean)
+        precision = (tail + 1) / (tail + (u / scale) ** 2)
+        scale = max(np.sqrt(((1 - flagged) * precision * u**2).sum() / (1 - flagged).sum()), SMALLEST_SCALE)
+        rate = min((flagged.sum() + RATE_A) / (u.size + RATE_A + RATE_B), 0.4)
+    return scale, rate
+
+
+@pytest.mark.parametrize("outliers", [0.0, 0.1])
+@pytest.mark.parametrize("width", [1.0, 3.0])
+def test_learning_from_the_histogram_is_that_from_samples(outliers, width):
+    rng = np.random.default_rng(0)
+    u = width * rng.standard_t(4, size=5000)
+    u = np.where(rng.random(u.size) < outliers, u + rng.choice([-1, 1], u.size) * rng.uniform(50, 500, u.size), u)
+    edges = module.EDGES.copy()
+    edges[0], edges[-1] = 0, np.inf
+    counts = np.histogram(np.abs(u), edges)[0].astype(np.float32)
+    found = improved(Law(counts, *(getattr(init(), name) for name in ("scale", "rate", "chosen", "spread"))))
+    for number in (1, 4):
+        scale, rate = plain_em(u, float(TAILS[number]))
+        assert float(found.scale[number]) == pytest.approx(scale, rel=0.02)
+        assert float(found.rate[number]) == pytest.approx(rate, abs=0.003)
+
+
+def test_the_histogram_counts_sizes_with_forgetting():
+    law, u = init(), np.array([1e-9, 0.5, -0.5, 2.0, 1e9, 3.0], np.float32)
+    observed = np.array([True, True, True, True, True, False])
+    fresh = np.asarray(learned(law, u, observed).counts) - module.FORGETTING * np.asarray(law.counts)
+    expected = np.histogram(np.clip(np.abs(u[:5]), module.LOW * 1.01, module.HIGH * 0.99), module.EDGES)[0]
+    np.testing.assert_allclose(fresh, expected, atol=1e-4)
+    unobserved = learned(law, u, np.zeros(6, bool))
+    np.testing.assert_array_equal(unobserved.counts, law.counts)
+
+
+DRAWS = {
+    "normal": lambda rng: rng.normal(size=ENTRIES),
+    "t3": lambda rng: rng.standard_t(3, size=ENTRIES),
+    "narrow": lambda rng: 0.6 * rng.normal(size=ENTRIES),
+    "wide": lambda rng: 20 * rng.normal(size=ENTRIES),
+}
+
+
+@pytest.fixture(scope="module")
+def laws():
+    rng = np.random.default_rng(1)
+    return {name: run(lambda draw=draw: draw(rng)) for name, draw in DRAWS.items()}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_intervals_hold_95_per_cent(laws, name):
+    rng = np.random.default_rng(2)
+    u = np.concatenate([DRAWS[name](rng) for _ in range(50)])
+    assert 0.94 < (np.abs(u) < 1.96 * float(laws[name].spread)).mean() < 0.96
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_what_is_not_contaminated_is_not_flagged(laws, name):
+    rng = np.random.default_rng(3)
+    u = np.concatenate([DRAWS[name](rng) for _ in range(50)]).astype(np.float32)
+    assert (np.asarray(probability_of(laws[name], u)) > 0.5).mean() < 2e-3
+
+
+def test_tails_are_told_apart(laws):
+    assert TAILS[int(laws["normal"].chosen)] >= 10
+    assert TAILS[int(laws["t3"].chosen)] in (2, 3, 4)
+
+
+@pytest.mark.parametrize("fraction", [0.02, 0.15])
+def test_contamination_is_found_and_does_not_widen_the_intervals(fraction):
+    rng = np.random.default_rng(4)
+
+    def draw(size=ENTRIES):
+        planted = rng.random(size) < fraction
+        return np.where(planted, rng.choice([-1, 1], size) * rng.uniform(10, 100, size), rng.normal(size=size)), planted
+
+    law = run(lambda: draw()[0])
+    u, planted = draw(20_000)
+    found = np.asarray(probability_of(law, u.astype(np.float32))) > 0.5
+    assert found[planted].mean() > 0.97
+    assert found[~planted].mean() < 0.003
+    assert float(law.rate[law.chosen]) == pytest.approx(fraction, abs=0.015)
+    assert 0.94 < (np.abs(u[~planted]) < 1.96 * float(law.spread)).mean() < 0.96
+
+
+def test_probabilities_are_right_on_average():
+    """Of entries with p near 1/2, about half are outliers."""
+    rng = np.random.default_rng(5)
+    size, fraction = 200_000, 0.05
+
+    def draw(size=ENTRIES):
+        planted = rng.random(size) < fraction
+        away = NEAREST * np.exp(rng.uniform(0, np.log(FARTHEST / NEAREST), size))
+        return np.where(planted, away, rng.normal(size=size)), planted
+
+    law = run(lambda: draw()[0])
+    u, planted = draw(size)
+    probability = np.asarray(probability_of(law, u.astype(np.float32)))
+    assert probability.sum() == pytest.approx(planted.sum(), rel=0.05)
+    sure = probability > 0.9
+    assert planted[sure].mean() == pytest.approx(probability[sure].mean(), abs=0.03)
+
+
+def test_innovations_that_are_all_0_leave_the_law_usable():
+    law = run(lambda: np.zeros(ENTRIES))
+    assert float(law.spread) == SMALLEST_SCALE
+    assert (np.asarray(law.scale) >= SMALLEST_SCALE).all()
+    assert float(probability_of(law, jnp.asarray([1.0]))[0]) < 0.5
+
+
+def test_order_and_sign_do_not_matter():
+    u = np.random.default_rng(6).normal(size=ENTRIES).astype(np.float32)
+    one, other = (learned(init(), values, np.ones(ENTRIES, bool)) for values in (u, -u[::-1]))
+    np.testing.assert_allclose(one.scale, other.scale, rtol=1e-6)
+    np.testing.assert_array_equal(one.counts, other.counts)
