@@ -17,6 +17,16 @@ from undertow.serialization import container as checkpoint
 from undertow.sources.base import Item
 
 
+@dataclass(frozen=True)
+class Named:
+    """As `undertow.tracker.events.Named`, without jax."""
+
+    slice_off: bool = False
+    rows: tuple = ()
+    changed: tuple = ()
+    dead: tuple = ()
+
+
 class StubStream:
     """Slices drawn from a seed: the same ones however often and from wherever they are read."""
 
@@ -71,6 +81,7 @@ class StubModel:
         self.steps += 1
         probability = np.where(seen, 1 - np.exp(-((difference / 10) ** 2)), 0.0)
         return SimpleNamespace(
+            mean=self.mean.copy(),
             low_rank=self.mean.copy(),
             std=np.full(x.shape, 1.5),
             low_rank_std=np.full(x.shape, 0.5),
@@ -84,6 +95,28 @@ class StubModel:
 
     def to_bytes(self):
         return checkpoint.to_bytes({"steps": self.steps}, {"mean": self.mean})
+
+
+class StubTracker(StubModel):
+    """With what a tracker gives beyond other models."""
+
+    predictors = ("level", "covariance", "cp")
+
+    def update(self, x):
+        result = super().update(x)
+        second = self.steps % 2
+        result.weights = dict(zip(self.predictors, (0.5, 0.5 - 0.25 * second, 0.25 * second), strict=True))
+        off, rows = self.steps == 3, ((0, 1),) if 5 <= self.steps < 9 else ()
+        dead = (np.array([2]), np.array([3])) if self.steps > 12 else ()
+        result.events = Named(slice_off=off, rows=rows, dead=dead)
+        return result
+
+    @classmethod
+    def load(cls, content):
+        """What `to_bytes` gave."""
+        model, stub = cls(), load_stub(content)
+        model.mean, model.steps = stub.mean, stub.steps
+        return model
 
 
 @dataclass(frozen=True)
@@ -123,7 +156,7 @@ def run_python(program, *arguments):
     return subprocess.run(command, env=python_environment(), capture_output=True, text=True, check=False)
 
 
-OPTIONS = {"checkpoint_every": 4, "keep": "low_rank,data", "alerts": "parquet"}
+OPTIONS = {"checkpoint_every": 4, "keep": "mean,data", "alerts": "parquet"}
 
 
 def minute(index):
@@ -144,7 +177,7 @@ def store_stub(folder, stream=None, **options):
 
 def reported_store(folder, stream=None, **options):
     """Forty slices with everything that a report shows; returns the folder."""
-    options = {"keep": "data,low_rank,std,outliers,outlier_probability", "threshold": 0.9, **options}
+    options = {"keep": "data,mean,std,outliers,outlier_probability", "threshold": 0.9, **options}
     store_stub(folder, stream or StubStream(40), **options)
     return folder
 

@@ -54,14 +54,14 @@ def test_undertow_beats_the_naive_baselines(shown):
 def test_demo_shows_tables_and_writes_store_report_and_picture(tmp_path, shown, monkeypatch):
     monkeypatch.setattr("undertow.runs.default_model.default_model", StubModel)
     text = shown()
-    for words in ("rank at the end", "anomalies found", "anomalies missed", "false alarms", "time in all"):
+    for words in ("components of its CP model", "anomalies found", "anomalies missed", "false alarms", "time in all"):
         assert words in text
     picture = (tmp_path / "new" / "folder" / "traffic.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 50_000
     assert "traffic" in (tmp_path / "new" / "folder" / "report.html").read_text()
     found = xr.open_zarr(tmp_path / "new" / "folder" / "traffic.zarr")
-    assert found["low_rank"].dims == ("time", "origin", "destination")
+    assert found["mean"].dims == ("time", "origin", "destination")
     assert str(found["origin"].values[3]) == "router-03"
     assert found["time"].values[1] - found["time"].values[0] == np.timedelta64(5, "m")
 

@@ -14,7 +14,7 @@ from undertow.lab.synthetic.streams import traffic
 def test_any_stream_can_be_drawn(tmp_path, settings):
     stream = traffic(6, **settings)
     estimates = Estimates(
-        low_rank=stream.low_rank,
+        mean=stream.low_rank,
         std=0.1 * stream.low_rank,
         outlier_probability=(stream.outlier_mask & stream.mask).astype(float),
     )

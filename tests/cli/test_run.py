@@ -60,13 +60,13 @@ def values(slices=24):
 @pytest.mark.slow
 def test_a_file_goes_through_and_everything_reads_the_store(capsys):
     np.save("x.npy", values())
-    assert call("run", "x.npy", *SMALL, "--keep", "low_rank,outliers,data,std", "--report") == 0
+    assert call("run", "x.npy", *SMALL, "--keep", "mean,outliers,data,std", "--report") == 0
     shown = capsys.readouterr().out
     assert "24 slices" in shown
     assert "x-undertow.zarr" in shown
     found = xr.open_zarr("x-undertow.zarr")
     np.testing.assert_array_equal(found["data"], values().astype(np.float32))
-    assert float(abs(found["low_rank"].isel(time=slice(8, 15)) - found["data"].isel(time=slice(8, 15))).median()) < 0.2
+    assert float(abs(found["mean"].isel(time=slice(8, 15)) - found["data"].isel(time=slice(8, 15))).median()) < 0.2
     assert float(found["outliers"][15, 2, 2]) > 50
     alerts = Path("x-undertow.zarr/alerts.csv").read_text().splitlines()
     assert any(line.startswith("15,2,2,80.0,") for line in alerts)
@@ -75,7 +75,7 @@ def test_a_file_goes_through_and_everything_reads_the_store(capsys):
     facts = json.loads(capsys.readouterr().out)
     assert (facts["kind"], facts["slices"], facts["shape"], facts["settings"]["window"]) == ("store", 24, [6, 5], 4)
     assert call("inspect", "x-undertow.zarr") == 0
-    assert "low_rank, std, outliers, data" in capsys.readouterr().out
+    assert "mean, std, outliers, data" in capsys.readouterr().out
     assert call("report", "x-undertow.zarr", "--out", "r.html", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"report": "r.html"}
     assert call("export", "x-undertow.zarr", "x.nc", "--json") == 0
@@ -116,7 +116,7 @@ def test_options_from_a_file_and_the_command_line_takes_precedence(capsys):
     assert json.loads(capsys.readouterr().out)["slices"] == 4
     found = xr.open_zarr("s")
     assert {"outliers", "std"} <= set(found.data_vars)
-    assert "low_rank" not in found
+    assert "mean" not in found
     assert json.loads(found.attrs["settings"])["outlier_rate"] == 0.01
     with open("run.toml", "a") as file:
         file.write("[colours]\nred = 1\n")
@@ -132,10 +132,15 @@ def test_what_is_wrong_is_one_sentence_and_exit_code_2(capsys):
         file.write("window = [")
     for arguments, sentence in [
         (("run", "gone.npy"), "gone.npy does not exist: check the path"),
-        (("run", "x.npy", "--keep", "lowrank"), "keep must be among low_rank, std, outliers, "),
+        (("run", "x.npy", "--keep", "lowrank"), "keep must be among mean, low_rank, std, outliers, "),
         (("run", "x.npy", "--window", "0"), "window must be at least 1"),
         (("run", "x.npy", "--set", "colour=3"), "'colour' is not a setting of the model"),
         (("run", "x.npy", "--set", "colour"), "--set takes a name and a value such as outlier_rate=0.01, got 'colour'"),
+        (("run", "x.npy", "--model", "svd"), "--model must be tracker or cp, got 'svd'"),
+        (
+            ("run", "x.npy", "--model", "tracker", "--window", "4", "--set", "tau=slice"),
+            "--model tracker has nothing to set, got --window, --set: leave them out, or use --model cp",
+        ),
         (("run", "x.npy", "--alerts", "xml"), "alerts must be one of csv, jsonl, parquet or none, got 'xml'"),
         (("run", "x.npy", "--config", "bad.toml"), "bad.toml is no TOML file"),
         (("run", "x.npy", "--config", "gone.toml"), "gone.toml cannot be read"),
@@ -150,6 +155,33 @@ def test_what_is_wrong_is_one_sentence_and_exit_code_2(capsys):
         assert not os.path.exists("x-undertow.zarr")
 
 
+def test_a_setting_means_the_model_that_has_it():
+    assert not ModelOptions().is_cp()
+    assert ModelOptions().settings() == {}
+    assert ModelOptions().notice() is None
+    assert ModelOptions(window=4).is_cp()
+    assert ModelOptions(window=4).settings()["window"] == 4
+    assert ModelOptions(preset="fast", set_=["tau=slice"]).notice() == (
+        "--preset, --set: a setting of RobustCP, so that is the model (as with --model cp)"
+    )
+    assert ModelOptions(kind="cp", window=4).notice() is None
+    assert ModelOptions(kind="cp").settings()["preset"] == "default"
+
+
+@pytest.mark.slow
+def test_the_tracker_is_the_default_and_cp_by_name(capsys):
+    np.save("x.npy", values())
+    assert call("run", "x.npy", "--limit", "3", "--json") == 0
+    assert call("run", "x.npy", "--limit", "3", "--store", "s", "--model", "cp", *SMALL) == 0
+    assert [xr.open_zarr(store).attrs["kind"] for store in ("x-undertow.zarr", "s")] == ["Tracker", "RobustCP"]
+    capsys.readouterr()
+    assert call("run", "x.npy", "--store", "s", "--resume") == 2
+    assert capsys.readouterr().err == (
+        "undertow: s was started with RobustCP, and this is Tracker: use the same model (--model cp), "
+        "or name another store with --store\n"
+    )
+
+
 def test_debug_shows_everything_wherever_it_stands():
     with pytest.raises(ValueError, match="does not exist"):
         main(["run", "gone.npy", "--debug"])
@@ -158,9 +190,9 @@ def test_debug_shows_everything_wherever_it_stands():
 def test_help_lists_every_choice(capsys):
     assert call("run", "--help") == 0
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert f"One of {', '.join(PRESETS)}." in shown
+    assert f"one of {', '.join(PRESETS)}." in shown
     assert "csv, jsonl, parquet or none" in shown
-    assert "low_rank, std, outliers, outlier_probability, low_rank_std, data; or none" in shown
+    assert "mean, low_rank, std, outliers, outlier_probability, low_rank_std, data; or none" in shown
 
 
 @pytest.mark.slow

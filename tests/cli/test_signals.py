@@ -247,7 +247,7 @@ def test_other_commands_say_and_do_the_same(tmp_path, arguments, after):
 
 @pytest.mark.slow
 def test_an_export_that_is_stopped_leaves_nothing_behind(tmp_path):
-    store_stub(tmp_path / "s", StubStream(200, shape=(40, 40)), keep="low_rank,std,data", alerts=None)
+    store_stub(tmp_path / "s", StubStream(200, shape=(40, 40)), keep="mean,std,data", alerts=None)
     process = start("export", tmp_path / "s", tmp_path / "a.csv")
     while not (tmp_path / ".unfinished-a.csv").exists():
         assert process.poll() is None, process.communicate()[1]

@@ -8,5 +8,5 @@ from stubs import StubStream, minute, store_stub
 def store(tmp_path_factory):
     """Twelve slices."""
     folder = tmp_path_factory.mktemp("store") / "s"
-    store_stub(folder, StubStream(12, times=minute), keep="data,low_rank,outliers")
+    store_stub(folder, StubStream(12, times=minute), keep="data,mean,outliers")
     return folder

@@ -10,8 +10,8 @@ from undertow.runs.errors import StoreError
 def test_impossible_exports_are_one_sentence_and_leave_nothing(store, tmp_path):
     for name, options, sentence in [
         ("x.txt", {}, "x.txt must end in .mp4"),
-        ("x.csv", {"variables": ["std"]}, "does not hold std: choose among low_rank, outliers, data"),
-        ("x.nii", {"variables": ["data", "low_rank"]}, "NIfTI holds one array"),
+        ("x.csv", {"variables": ["std"]}, "does not hold std: choose among mean, outliers, data"),
+        ("x.nii", {"variables": ["data", "mean"]}, "NIfTI holds one array"),
         ("x.mp4", {"frames_per_second": 0}, "frames per second must be"),
         ("x.mp4", {"variables": ["data"]}, "a video always shows"),
     ]:

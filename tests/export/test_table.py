@@ -16,10 +16,10 @@ def test_csv_has_a_row_for_every_entry(store, tmp_path):
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))
     found = xr.open_zarr(store)
-    assert list(rows[0]) == ["time", "site", "column", "low_rank", "outliers", "data"]
+    assert list(rows[0]) == ["time", "site", "column", "mean", "outliers", "data"]
     assert len(rows) == 12 * 3 * 4
-    low_rank = np.array([row["low_rank"] for row in rows], np.float32).reshape(12, 3, 4)
-    np.testing.assert_array_equal(low_rank, found["low_rank"])
+    mean = np.array([row["mean"] for row in rows], np.float32).reshape(12, 3, 4)
+    np.testing.assert_array_equal(mean, found["mean"])
     data = np.array([row["data"] or "nan" for row in rows], np.float32).reshape(12, 3, 4)
     np.testing.assert_array_equal(data, found["data"])
     assert (rows[13]["time"][:19], rows[13]["site"], rows[13]["column"]) == ("2024-05-01T00:01:00", "a", "1")

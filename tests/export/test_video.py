@@ -21,7 +21,7 @@ def test_video_shows_original_background_and_outliers(store, tmp_path, name):
     assert frames[0].shape == (240, 16 * 80, 3)
     found = open_store(store)
     low, high = grey_scale(found, "data")
-    wanted = np.clip((found.slice("low_rank", 11) - low) / (high - low) * 255, 0, 255)
+    wanted = np.clip((found.slice("mean", 11) - low) / (high - low) * 255, 0, 255)
     shown = frames[11][40::80, (6 * 80) + 40 : 10 * 80 : 80, 0]
     np.testing.assert_allclose(shown, wanted, atol=12)
 
@@ -29,10 +29,10 @@ def test_video_shows_original_background_and_outliers(store, tmp_path, name):
 def test_colours_and_volumes_make_pictures():
     colours = np.zeros((3, 2, 3))
     colours[..., 0] = 200
-    picture = side_by_side({"low_rank": colours, "outliers": 0 * colours}, 0, 255)
+    picture = side_by_side({"mean": colours, "outliers": 0 * colours}, 0, 255)
     assert tuple(picture[0, 0]) == (200, 0, 0)
     volume = np.arange(4 * 5 * 2.0).reshape(4, 2, 5)
-    assert side_by_side({"low_rank": volume, "outliers": 0 * volume}, 0, 255).shape == (240, 19 * 60, 3)
+    assert side_by_side({"mean": volume, "outliers": 0 * volume}, 0, 255).shape == (240, 19 * 60, 3)
 
 
 def test_pixels_keep_their_grey(tmp_path):
@@ -42,5 +42,5 @@ def test_pixels_keep_their_grey(tmp_path):
                 item.values[:] = np.arange(12).reshape(3, 4) * 20
                 yield item
 
-    store_stub(tmp_path / "s", Pixels(3), keep="data,low_rank,outliers")
+    store_stub(tmp_path / "s", Pixels(3), keep="data,mean,outliers")
     assert grey_scale(open_store(tmp_path / "s"), "data") == (0.0, 255.0)

@@ -33,7 +33,7 @@ def child(store, at=None, slices=14):
     sys.addaudithook(crash)
     try:
         run(StubStream(slices, times=minute), StubModel(), store=store, alerts=alerts, checkpoint_every=4,
-            keep="low_rank,data", resume=True, load=load_stub)
+            keep="mean,data", resume=True, load=load_stub)
     except BaseException as error:
         print(repr(error), flush=True)
         os._exit(1)

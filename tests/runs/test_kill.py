@@ -22,7 +22,7 @@ every, seconds, kills = int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
 def follow(store, seconds):
     stream = StubStream(500, pause=0.001, times=lambda index: np.datetime64("2024-05-01T00:00") + index)
     run(stream, StubModel(), store=store, alerts=alerts, checkpoint_every=every or None, checkpoint_seconds=seconds,
-        keep="low_rank,std,outliers,data", resume=True, load=load_stub)
+        keep="mean,std,outliers,data", resume=True, load=load_stub)
 
 def child(*arguments):
     pid = os.fork()
@@ -73,7 +73,7 @@ def child(store):
             os.dup2(feed.stdout.fileno(), 0)
             opened = "-"
         run(open_stream(opened, **options), StubModel(pause=0.01), store=store, checkpoint_every=2,
-            checkpoint_seconds=0.02, alerts="parquet", keep="low_rank,data", resume=True, load=load_stub)
+            checkpoint_seconds=0.02, alerts="parquet", keep="mean,data", resume=True, load=load_stub)
     except BaseException as error:
         print(repr(error), flush=True)
         os._exit(1)

@@ -24,7 +24,7 @@ def look(now):
     if now.slices in (1000, 9000):
         seen.append(psutil.Process().memory_info().rss)
 
-run(Long(9000, shape=(64, 64)), StubModel(), store=Path(sys.argv[1]), progress=look, keep="low_rank", alerts="parquet")
+run(Long(9000, shape=(64, 64)), StubModel(), store=Path(sys.argv[1]), progress=look, keep="mean", alerts="parquet")
 print(seen[1] - seen[0])
 """
 
@@ -60,7 +60,7 @@ with open(folder / "huge.npy", "wb") as file:
 class Constant:
     def update(self, x):
         zeros = np.broadcast_to(0.0, x.shape)
-        return SimpleNamespace(low_rank=zeros, std=zeros, outliers=zeros, outlier_probability=zeros, rank=1,
+        return SimpleNamespace(mean=zeros, std=zeros, outliers=zeros, outlier_probability=zeros, rank=1,
                                noise_std=1.0, elbo=0.0, status=StubStatus(()))
     def to_bytes(self):
         return b"constant"

@@ -21,5 +21,5 @@ def test_invalid_options_are_refused_before_anything_is_written(tmp_path, wrong)
 
 def test_keep_is_checked():
     assert parse_keep("data, low_rank") == ("low_rank", "data")
-    with pytest.raises(RunError, match=r"keep must be among low_rank, .* got 'lowrank'"):
+    with pytest.raises(RunError, match=r"keep must be among mean, low_rank, .* got 'lowrank'"):
         parse_keep("lowrank")

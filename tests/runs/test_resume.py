@@ -139,14 +139,12 @@ def test_results_without_a_checkpoint_are_not_thrown_away(tmp_path):
 
 def test_a_chunk_that_is_gone_is_noticed(tmp_path):
     broken_run(tmp_path / "s")
-    (tmp_path / "s/low_rank/c.1.0.0").unlink()
-    with pytest.raises(
-        RunError, match=r"low_rank in .* is missing or damaged \(chunk 1 is not there\): .* --overwrite"
-    ):
+    (tmp_path / "s/mean/c.1.0.0").unlink()
+    with pytest.raises(RunError, match=r"mean in .* is missing or damaged \(chunk 1 is not there\): .* --overwrite"):
         run_stub(tmp_path / "s", resume=True)
 
 
-@pytest.mark.parametrize("name", ["low_rank/c.3.0.0", "alerts/part-000003.parquet"])
+@pytest.mark.parametrize("name", ["mean/c.3.0.0", "alerts/part-000003.parquet"])
 def test_an_unfinished_chunk_that_is_damaged_is_noticed(tmp_path, name):
     broken_run(tmp_path / "s")
     (tmp_path / "s" / name).write_bytes(b"nonsense, and not even long")

@@ -61,7 +61,7 @@ def test_a_missing_chunk_and_damaged_alerts_and_checkpoints_are_found(tmp_path):
     assert "checkpoint-000000000028" in checkpoint
 
 
-@pytest.mark.parametrize("name", ["low_rank/c.0.0.0", "rank/c.0", "time/c.0", "status/c.0", "site/c.0"])
+@pytest.mark.parametrize("name", ["mean/c.0.0.0", "rank/c.0", "time/c.0", "status/c.0", "site/c.0"])
 def test_readers_call_damage_damage(tmp_path, name):
     folder = reported_store(tmp_path / "s")
     flip(folder / name)

@@ -32,7 +32,7 @@ _MINUTES = 5
 class Estimates:
     """Results for every slice of a stream, stacked over time."""
 
-    low_rank: Floats
+    mean: Floats
     std: Floats
     outlier_probability: Floats
 
@@ -57,7 +57,7 @@ def demo(
     summary = run_stream(stream, out / "traffic.zarr", console)
     estimates = read_back(summary.store)
     baselines = {"last value": last_value(stream.values), "moving average": moving_average(stream.values)}
-    console.print(_error_table(stream, {"Undertow": estimates.low_rank, **baselines}))
+    console.print(_error_table(stream, {"Undertow": estimates.mean, **baselines}))
     console.print(_summary_table(stream, estimates, summary))
     picture = out / "traffic.png"
     draw(picture, stream, estimates, baselines)
@@ -76,7 +76,7 @@ def run_stream(stream: SyntheticStream, store: Path, console: Console) -> RunSum
 
     labels = {mode: [f"router-{number:02d}" for number in range(stream.shape[0])] for mode in ("origin", "destination")}
     source = ut.open_stream(labelled(stream), labels=labels)
-    model, keep = default_model(), "data,low_rank,std,outliers,outlier_probability"
+    model, keep = default_model(), "data,mean,std,outliers,outlier_probability"
     with SIGNALS.orderly(), RunBar(console, len(stream)) as bar:
         return ut.run(source, model, store=store, overwrite=True, keep=keep, progress=bar.show, notify=bar.notify)
 
@@ -146,11 +146,11 @@ def _summary_table(stream: SyntheticStream, estimates: Estimates, summary: RunSu
     real = stream.outlier_mask & stream.mask
     judged = ~stream.outlier_mask & stream.hidden
     judged[:start] = False
-    covered = metrics.coverage(stream.complete, estimates.low_rank, estimates.std, where=judged)
+    covered = metrics.coverage(stream.complete, estimates.mean, estimates.std, where=judged)
     table = Table(title="What Undertow found", title_justify="left", show_header=False)
     table.add_column("what")
     table.add_column("value", justify="right")
-    table.add_row("rank at the end", f"{summary.rank}")
+    table.add_row("components of its CP model at the end", f"{summary.rank}")
     table.add_row("anomalies found", f"{int((flagged & real).sum())} of {int(real.sum())}")
     table.add_row("anomalies missed", f"{int((~flagged & real).sum())}")
     table.add_row("false alarms", f"{int((flagged & ~real).sum())} in {int((stream.mask & ~real).sum())}")

@@ -26,9 +26,9 @@ def draw(path: Path, stream: SyntheticStream, estimates: Estimates, baselines: d
     figure = Figure(figsize=(14, 11), layout="constrained")
     FigureCanvasAgg(figure)
     axes: dict[str, Any] = figure.subplot_mosaic(
-        [["data", "low rank", "outliers", "std"], ["pair"] * 4, ["errors"] * 4], height_ratios=[1.2, 1, 0.9]
+        [["data", "mean", "outliers", "std"], ["pair"] * 4, ["errors"] * 4], height_ratios=[1.2, 1, 0.9]
     )
-    _draw_slice(figure, [axes[name] for name in ("data", "low rank", "outliers", "std")], stream, estimates)
+    _draw_slice(figure, [axes[name] for name in ("data", "mean", "outliers", "std")], stream, estimates)
     _draw_pair(axes["pair"], stream, estimates)
     _draw_errors(axes["errors"], stream, estimates, baselines)
     figure.savefig(path, dpi=110)
@@ -37,13 +37,13 @@ def draw(path: Path, stream: SyntheticStream, estimates: Estimates, baselines: d
 def _draw_slice(figure: Figure, panels: list[Any], stream: SyntheticStream, estimates: Estimates) -> None:
     t = _busiest_slice(stream)
     figure.suptitle(f"One traffic matrix (slice {t}): what arrived, and what Undertow makes of it")
-    positive = estimates.low_rank[t][estimates.low_rank[t] > 0]
+    positive = estimates.mean[t][estimates.mean[t] > 0]
     low = float(np.quantile(positive, 0.02)) if positive.size else 1.0
     high = max(float(np.nanmax(stream.values[t], initial=low)), 2 * low)
     shared = LogNorm(low, high, clip=True)
     pictures: list[tuple[str, Floats, dict[str, Any]]] = [
         ("data, Mbit/s (white: missing)", stream.values[t], {"norm": shared, "cmap": "viridis"}),
-        ("low rank, gaps filled", estimates.low_rank[t], {"norm": shared, "cmap": "viridis"}),
+        ("mean, gaps filled", estimates.mean[t], {"norm": shared, "cmap": "viridis"}),
         ("outlier probability (○ injected)", estimates.outlier_probability[t], {"vmin": 0, "vmax": 1, "cmap": "Reds"}),
         ("standard deviation, Mbit/s", estimates.std[t], {"cmap": "cividis"}),
     ]
@@ -62,7 +62,7 @@ def _draw_slice(figure: Figure, panels: list[Any], stream: SyntheticStream, esti
 def _draw_pair(axes: Any, stream: SyntheticStream, estimates: Estimates) -> None:
     i, j = _liveliest_pair(stream)
     times = np.arange(len(stream))
-    mean, band = estimates.low_rank[:, i, j], 1.96 * estimates.std[:, i, j]
+    mean, band = estimates.mean[:, i, j], 1.96 * estimates.std[:, i, j]
     seen, flagged = stream.mask[:, i, j], estimates.outlier_probability[:, i, j] > 0.5
     plain, alarm = seen & ~flagged, seen & flagged
     data, hidden = stream.complete[:, i, j], ~seen
@@ -70,7 +70,7 @@ def _draw_pair(axes: Any, stream: SyntheticStream, estimates: Estimates) -> None
         times, np.maximum(mean - band, 1e-9), mean + band, color=_BLUE, alpha=0.2, lw=0, label="±1.96 std"
     )
     axes.plot(times, stream.low_rank[:, i, j], color="black", lw=1, ls="--", label="truth")
-    axes.plot(times, mean, color=_BLUE, lw=1.5, label="low rank")
+    axes.plot(times, mean, color=_BLUE, lw=1.5, label="mean")
     axes.plot(times[plain], data[plain], ".", color=_GREEN, ms=4, label="observed")
     axes.plot(times[hidden], data[hidden], "o", mfc="none", color=_GREY, ms=4, mew=0.7, label="hidden from Undertow")
     axes.plot(times[alarm], data[alarm], "X", color=_RED, ms=7, label="flagged as outlier")
@@ -84,7 +84,7 @@ def _draw_pair(axes: Any, stream: SyntheticStream, estimates: Estimates) -> None
 
 
 def _draw_errors(axes: Any, stream: SyntheticStream, estimates: Estimates, baselines: dict[str, Floats]) -> None:
-    curves = {"Undertow": estimates.low_rank, **baselines}
+    curves = {"Undertow": estimates.mean, **baselines}
     for (name, estimate), colour in zip(curves.items(), (_BLUE, _GREY, _RED), strict=True):
         errors = [
             metrics.relative_error(x, y, where)

@@ -18,7 +18,7 @@ def export(
     store: Annotated[Path, typer.Argument(help="What undertow run wrote.", show_default=False)],
     target: Annotated[Path, typer.Argument(help="File to write; its suffix tells the format.", show_default=False)],
     variables: Annotated[
-        str | None, typer.Option(help="Which arrays, with commas (default: all; for NIfTI low_rank).")
+        str | None, typer.Option(help="Which arrays, with commas (default: all; for NIfTI mean).")
     ] = None,
     fps: Annotated[float, typer.Option(help="Frames per second of a video.")] = 25.0,
     spreadsheet_safe: Annotated[
@@ -33,9 +33,9 @@ def export(
 
     \b
       undertow export lobby-undertow.zarr lobby.mp4
-      undertow export flows-undertow.zarr flows.csv --variables low_rank,std
+      undertow export flows-undertow.zarr flows.csv --variables mean,std
       undertow export sensors-undertow.zarr sensors.nc
-      undertow export scan-undertow.zarr clean.nii.gz --variables low_rank
+      undertow export scan-undertow.zarr clean.nii.gz --variables mean
     """
     from undertow.export import export as write
 

@@ -6,7 +6,7 @@ import json
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.console import Console
@@ -24,11 +24,9 @@ from undertow.runs import run as run_stream
 from undertow.runs.checkpoints import stopped
 from undertow.runs.default_model import default_model
 from undertow.runs.options import RunOptions
+from undertow.runs.runner import Model
 from undertow.runs.store.alerts import Format
 from undertow.runs.store.layout import DEFAULT_KEEP, SLICE_VARIABLES, Precision
-
-if TYPE_CHECKING:
-    from undertow.estimator import RobustCP
 
 
 def _option(panel: str, help: str, *names: str) -> Any:
@@ -56,22 +54,63 @@ class ResultOptions:
 class ModelOptions:
     """Settings of the model."""
 
-    preset: Annotated[str, _option("Model", f"One of {', '.join(PRESETS)}.")] = "default"
-    max_rank: Annotated[int | None, _option("Model", "Most components at the same time.")] = None
-    window: Annotated[int | None, _option("Model", "Slices kept and re-examined.")] = None
-    forgetting: Annotated[float | None, _option("Model", "A slice t steps old counts forgetting^t.")] = None
-    set_: Annotated[list[str] | None, _option("Model", "Any other setting: outlier_rate=0.01.", "--set")] = None
+    kind: Annotated[
+        str | None,
+        _option("Model", "tracker (the default, nothing to set) or cp (RobustCP, with the settings below).", "--model"),
+    ] = None
+    preset: Annotated[str | None, _option("Model", f"Of cp: one of {', '.join(PRESETS)}.")] = None
+    max_rank: Annotated[int | None, _option("Model", "Of cp: most components at the same time.")] = None
+    window: Annotated[int | None, _option("Model", "Of cp: slices kept and re-examined.")] = None
+    forgetting: Annotated[float | None, _option("Model", "Of cp: a slice t steps old counts forgetting^t.")] = None
+    set_: Annotated[list[str] | None, _option("Model", "Of cp: any other setting, outlier_rate=0.01.", "--set")] = None
+
+    def given(self) -> list[str]:
+        """The options that are settings of `RobustCP`, as they are spelled, of those that were given."""
+        return [_spelled(name) for name in _OF_CP if getattr(self, name) is not None]
+
+    def is_cp(self) -> bool:
+        """Whether the model is `RobustCP`: where that was asked for, or one of its settings was given.
+
+        Raises:
+            ValueError: There is no such model, or it has no such setting.
+        """
+        if self.kind not in (None, "tracker", "cp"):
+            raise ValueError(f"--model must be tracker or cp, got {self.kind!r}")
+        if self.kind == "tracker" and self.given():
+            raise ValueError(
+                f"--model tracker has nothing to set, got {', '.join(self.given())}: leave them out, or use --model cp"
+            )
+        return self.kind == "cp" or bool(self.given())
 
     def settings(self) -> dict[str, Any]:
-        """What was set, checked before anything is opened, and without jax."""
+        """What was set, checked before anything is opened, and without jax; nothing for a tracker."""
+        if not self.is_cp():
+            return {}
         named = {"max_rank": self.max_rank, "window": self.window, "forgetting": self.forgetting}
-        settings = {**named, **assignments(self.set_ or [])}
-        make_config(self.preset, **settings)
+        settings = {"preset": self.preset or "default", **named, **assignments(self.set_ or [])}
+        make_config(**settings)
         return settings
 
-    def model(self) -> RobustCP:
+    def model(self) -> Model:
         """A new model with these settings."""
-        return default_model(self.preset, **self.settings())
+        if not self.is_cp():
+            return default_model()
+        from undertow.estimator import RobustCP  # not before it is needed: it brings jax
+
+        return RobustCP(**self.settings())
+
+    def notice(self) -> str | None:
+        """What a user should know who gave settings but named no model."""
+        if self.kind is not None or not self.given():
+            return None
+        return f"{', '.join(self.given())}: a setting of RobustCP, so that is the model (as with --model cp)"
+
+
+_OF_CP = ("preset", "max_rank", "window", "forgetting", "set_")
+
+
+def _spelled(name: str) -> str:
+    return "--" + name.rstrip("_").replace("_", "-")
 
 
 @dataclass(frozen=True)
@@ -100,14 +139,14 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object about the run.")] = False,
     config: ConfigFile = None,
 ) -> None:
-    """Clean a stream: low rank with error bars, outliers and alerts for every slice, kept in a store.
+    """Clean a stream: what every entry should be, with error bars, outliers and alerts, kept in a store.
 
     Examples:
 
     \b
-      undertow run lobby.mp4 --resize 0.5 --keep low_rank,outliers,data --report
+      undertow run lobby.mp4 --resize 0.5 --keep mean,outliers,data --report
       undertow run flows.csv --time t --modes src,dst --value bytes
-      undertow run scan.nii.gz --window 10 --max-rank 8
+      undertow run scan.nii.gz --model cp --window 10 --max-rank 8
       undertow run sensors.nc --variable temperature --alerts parquet
       sensor-feed | undertow run - --store live.zarr
       undertow run lobby.mp4 --resume        # after a kill, a crash, Ctrl-C
@@ -140,6 +179,8 @@ def _run(
         made = model.model()
         # Not around the stream: its reader may be stuck in standard input, and closing it would wait.
         with SIGNALS.orderly(), RunBar(Console(stderr=True), stream.length, quiet) as bar:
+            if notice := model.notice():
+                bar.notify(notice)
             return run_stream(stream, made, store=folder, progress=bar.show, notify=bar.notify, **vars(options))
 
 
@@ -185,6 +226,7 @@ def _show(summary: RunSummary, report: bool, as_json: bool) -> None:
         )
     for code, count in sorted(summary.flags.items(), key=lambda item: -item[1])[:3]:
         lines.append(f"[yellow]{code.lower().replace('_', ' ')}[/]: {_counted(count, 'slice')}")
+    lines += [escape(printable(text)) for text in summary.events]
     lines += [f"{name.capitalize() + ':':7} [bold]{escape(printable(path))}[/]" for name, path in files.items()]
     Console().print("\n".join(lines), highlight=False, soft_wrap=True)
 

@@ -59,6 +59,7 @@ class RunBar:
             f"{now.slices_per_second:.3g} slices/s, rank {now.rank}, noise {now.noise_std:.3g}, "
             f"outliers {now.outlier_rate:.1%}"
         )
+        figures += f", {escape(printable(now.events))}" if now.events else ""
         if self._bar.disable:
             self._bar.console.print(f"{now.slices} slices  {figures}", highlight=False, soft_wrap=True)
         self._bar.update(self._task, completed=now.slices, total=now.length, description="", figures=figures)

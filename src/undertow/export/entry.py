@@ -29,7 +29,7 @@ def export(
         store: what `undertow.run` wrote.
         target: ``.mp4``, ``.mkv``, ``.avi``, ``.mov`` (original | background | outliers), ``.csv``, ``.nc``, ``.nii``
             or ``.nii.gz``.
-        variables: which arrays; all that were kept for tables and NetCDF, ``low_rank`` for NIfTI.
+        variables: which arrays; all that were kept for tables and NetCDF, the mean for NIfTI.
         frames_per_second: of a video.
         spreadsheet_safe: in CSV, put an apostrophe before text that a spreadsheet would run as a formula.
         progress: called with the number of slices written so far.
@@ -57,7 +57,7 @@ def export(
         elif name.endswith(".nc"):
             write_netcdf(run, unfinished, _chosen(run, variables), tick)
         elif name.endswith((".nii", ".nii.gz")):
-            names = _chosen(run, variables or ["low_rank"])
+            names = _chosen(run, variables or [run.mean_name or "mean"])
             if len(names) > 1:
                 raise StoreError(f"NIfTI holds one array, got {', '.join(names)}: export them to one file each")
             write_nifti(run, unfinished, names[0], tick)
@@ -73,7 +73,7 @@ def _chosen(run: StoredRun, wanted: Sequence[str] | None) -> list[str]:
         kept = ", ".join(run.kept) or "none"
         raise StoreError(f"{run.folder} does not hold {name}: choose among {kept}, or run again with --keep {name}")
     if not names:
-        raise StoreError(f"{run.folder} holds values per slice only: run again with --keep low_rank")
+        raise StoreError(f"{run.folder} holds values per slice only: run again with --keep mean")
     return names
 
 

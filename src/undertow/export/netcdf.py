@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from undertow.runs.errors import StoreError
-from undertow.runs.store.layout import STEP_VARIABLES
+from undertow.runs.store.layout import EVENTS, PREDICTOR, STEP_VARIABLES, WEIGHTS
 from undertow.runs.store.reader import StoredRun
 from undertow.runs.store.times import Times
 
@@ -22,6 +22,7 @@ def write_netcdf(run: StoredRun, path: Path, names: list[str], tick: Callable[[i
     except ModuleNotFoundError as error:
         raise StoreError(f"NetCDF needs {error.name}: pip install 'undertow[store]'") from None
     dataset, time = run.dataset, run.time_name
+    dims = (*run.dims, PREDICTOR) if run.predictors else run.dims
 
     def define(file: Any, name: str, chunk: int) -> Any:
         variable = dataset[name]
@@ -37,13 +38,14 @@ def write_netcdf(run: StoredRun, path: Path, names: list[str], tick: Callable[[i
         return made
 
     with h5netcdf.File(path, "w") as file:
-        file.dimensions = {time: None, **{name: int(dataset.sizes[name]) for name in run.dims}}
+        file.dimensions = {time: None, **{name: int(dataset.sizes[name]) for name in dims}}
         file.resize_dimension(time, run.length)
         file.attrs.update(dataset.attrs)
-        for name in run.dims:
+        for name in dims:
             if name in dataset.coords:
                 define(file, name, 1)[...] = _plain(run.loaded(dataset[name]))
-        for name in (time, *STEP_VARIABLES):
+        of_tracker = (WEIGHTS, EVENTS) if run.predictors else ()
+        for name in (time, *STEP_VARIABLES, *of_tracker):
             define(file, name, 4096)[...] = _plain(run.loaded(dataset[name]))
         variables = {name: define(file, name, 16) for name in names}
         for start, arrays in run.blocks(names):

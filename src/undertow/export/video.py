@@ -26,24 +26,27 @@ def write_video(run: StoredRun, path: Path, frames_per_second: float, tick: Call
         import av
     except ModuleNotFoundError:
         raise StoreError("video needs av: pip install 'undertow[video]'") from None
-    if not {"low_rank", "outliers"} <= set(run.kept):
-        raise StoreError(f"{run.folder} lacks low_rank or outliers: run again with --keep low_rank,outliers,data")
+    mean = run.mean_name
+    if mean is None or "outliers" not in run.kept:
+        raise StoreError(f"{run.folder} lacks mean or outliers: run again with --keep mean,outliers,data")
     if len(run.shape) < 2:
         raise StoreError(f"{run.folder} has slices with one mode, which make no picture: export to .csv or .nc")
     if not 0 < frames_per_second <= 1000:
         raise StoreError(f"frames per second must be above 0 and at most 1000, got {frames_per_second}")
-    names = [name for name in ("data", "low_rank", "outliers") if name in run.kept]
-    low, high = grey_scale(run, "data" if "data" in run.kept else "low_rank")
+    names = [name for name in ("data", mean, "outliers") if name in run.kept]
+    low, high = grey_scale(run, "data" if "data" in run.kept else mean)
     with av.open(str(path), "w") as container:
         stream: Any = None
         for start, arrays in run.blocks(names):
-            for offset in range(len(arrays["low_rank"])):
-                picture = side_by_side({name: arrays[name][offset] for name in names}, low, high)
+            for offset in range(len(arrays[mean])):
+                picture = side_by_side(
+                    {"mean" if name == mean else name: arrays[name][offset] for name in names}, low, high
+                )
                 if stream is None:
                     stream = _stream(container, picture.shape, frames_per_second)
                 frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
                 container.mux(stream.encode(frame))
-            tick(start + len(arrays["low_rank"]))
+            tick(start + len(arrays[mean]))
         if stream is not None:
             container.mux(stream.encode())
 
@@ -63,7 +66,7 @@ def grey_scale(run: StoredRun, name: str) -> tuple[float, float]:
 
 def side_by_side(arrays: dict[str, NDArray[Any]], low: float, high: float) -> NDArray[np.uint8]:
     """The three panels of one frame; what was not observed is black in the original."""
-    background, outliers = _pixels(arrays["low_rank"]), _pixels(arrays["outliers"])
+    background, outliers = _pixels(arrays["mean"]), _pixels(arrays["outliers"])
     original = _pixels(arrays["data"]) if "data" in arrays else background + outliers
     scale = 255 / (high - low)
     panels = [(original - low) * scale, (background - low) * scale, np.abs(outliers) * scale]

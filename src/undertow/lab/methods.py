@@ -56,17 +56,17 @@ class Method:
 
 
 def undertow_answers(data: Data, settings: Settings, make: Callable[..., Any] = default_model) -> Iterator[Answer]:
-    """A model of Undertow with these settings. A slice is done when its low rank is on the host."""
+    """A model of Undertow with these settings. A slice is done when its mean is on the host."""
     model = make(**settings)
-    last = None  # as for every method without a model of time: the prediction is the last low rank
+    last = None  # as for every method without a model of time: the prediction is the last mean
     for values in data.values:
         begin = time.perf_counter()
         result = model.update(values)
-        low_rank = result.low_rank
+        mean = result.mean
         seconds = time.perf_counter() - begin
         yield Answer(
             seconds,
-            low_rank,
+            mean,
             prediction=last,
             std=result.std,
             probability=result.outlier_probability,
@@ -74,7 +74,7 @@ def undertow_answers(data: Data, settings: Settings, make: Callable[..., Any] = 
             rank=result.rank,
             flag="" if result.status.ok else ", ".join(result.status.codes).lower(),
         )
-        last = low_rank
+        last = mean
 
 
 def scaled_answers(baseline: Baseline, data: Data, settings: Settings) -> Iterator[Answer]:

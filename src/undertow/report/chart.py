@@ -16,7 +16,7 @@ from undertow.report.html import Html, element, joined
 Floats = NDArray[np.float64]
 
 WIDTH, HEIGHT = 560, 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 26
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 26
 _MOST_POINTS = 700  # more than pixels: a longer stream is thinned, its peaks are kept
 
 
@@ -38,7 +38,7 @@ def chart(curve: Curve, times: list[str]) -> Html:
         return element("p", "no values", class_="soft")
     picks = thinned(values)
     scale = _Scale.of(values, curve)
-    x = _LEFT + (WIDTH - _LEFT - _RIGHT) * picks / max(len(values) - 1, 1)
+    x = LEFT + (WIDTH - LEFT - RIGHT) * picks / max(len(values) - 1, 1)
     y = scale.height(values[picks])
     data = {
         "x": [round(float(position), 1) for position in x],
@@ -46,15 +46,15 @@ def chart(curve: Curve, times: list[str]) -> Html:
         "label": [times[pick] for pick in picks],
         "value": ["–" if math.isnan(value) else shown(value, curve.percent) for value in values[picks]],
     }
-    path, floor = _path(x, y, curve.steps), HEIGHT - _BOTTOM
+    path, floor = _path(x, y, curve.steps), HEIGHT - BOTTOM
     area = f"{path} L{x[-1]:.1f},{floor} L{x[0]:.1f},{floor} Z" if "M" not in path[1:] else ""
     return element(
         "svg",
         (_tick(scale, tick, curve) for tick in scale.ticks),
         element("path", class_="area", d=area),
         element("path", class_="line", d=path),
-        _time_axis(times),
-        element("g", element("line", y1=_TOP, y2=floor), element("circle", r=3.5), class_="cursor"),
+        time_axis(times),
+        element("g", element("line", y1=TOP, y2=floor), element("circle", r=3.5), class_="cursor"),
         class_="chart",
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
@@ -112,7 +112,7 @@ class _Scale:
             fraction = np.log(np.asarray(values) / self.low) / math.log(self.high / self.low)
         else:
             fraction = (np.asarray(values) - self.low) / (self.high - self.low)
-        return np.asarray(HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * fraction, np.float64)
+        return np.asarray(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * fraction, np.float64)
 
 
 def _round_stride(rough: float, integer: bool) -> float:
@@ -124,8 +124,8 @@ def _round_stride(rough: float, integer: bool) -> float:
 def _tick(scale: _Scale, tick: float, curve: Curve) -> Html:
     y = float(scale.height(tick))
     return joined(
-        element("line", class_="grid", x1=_LEFT, x2=WIDTH - _RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}"),
-        element("text", shown(tick, curve.percent), x=_LEFT - 8, y=f"{y + 3.5:.1f}", text_anchor="end"),
+        element("line", class_="grid", x1=LEFT, x2=WIDTH - RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}"),
+        element("text", shown(tick, curve.percent), x=LEFT - 8, y=f"{y + 3.5:.1f}", text_anchor="end"),
     )
 
 
@@ -140,8 +140,9 @@ def _path(x: Floats, y: Floats, steps: bool) -> str:
     return "".join(pieces)
 
 
-def _time_axis(times: list[str]) -> Html:
-    ends = [(0, "start", float(_LEFT)), (len(times) - 1, "end", float(WIDTH - _RIGHT))]
+def time_axis(times: list[str]) -> Html:
+    """The first, the last and the middle of the times below a picture of this width."""
+    ends = [(0, "start", float(LEFT)), (len(times) - 1, "end", float(WIDTH - RIGHT))]
     if len(times) > 2 and max(len(times[0]), len(times[-1])) < 24:
-        ends.append((len(times) // 2, "middle", (WIDTH + _LEFT - _RIGHT) / 2))
+        ends.append((len(times) // 2, "middle", (WIDTH + LEFT - RIGHT) / 2))
     return joined(element("text", times[index], x=x, y=HEIGHT - 7, text_anchor=anchor) for index, anchor, x in ends)

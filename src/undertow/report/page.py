@@ -15,6 +15,7 @@ from undertow.report.chart import Curve, chart, shown
 from undertow.report.findings import TopAlerts, standardised_residual, top_alerts
 from undertow.report.html import Html, element, heading, joined, page, table, void
 from undertow.report.slices import short, the_worst_slices, where_the_outliers_are
+from undertow.report.tracker import the_events, the_weights
 from undertow.runs.errors import StoreError
 from undertow.runs.store.alerts import NUMBERS
 from undertow.runs.store.folder import replace_file
@@ -58,7 +59,9 @@ def render(run: StoredRun) -> str:
     sections = (
         _tiles(run, alerts),
         _diagnostics(run),
+        the_events(run, times),
         _curves(run, times),
+        the_weights(run, times),
         where_the_outliers_are(run),
         the_worst_slices(run, times),
         _alerts(run, alerts),
@@ -123,7 +126,7 @@ def _curves(run: StoredRun, times: list[str]) -> Html:
     curves = [
         ("Rank", "active components", Curve(run.per_slice("rank"), "rank", steps=True)),
         ("Noise", "standard deviation, in the unit of the data", Curve(run.per_slice("noise_std"), "noise")),
-        ("Error", "‖data − low rank‖ / ‖data‖, outliers left out", Curve(run.per_slice("fit_error"), "error")),
+        ("Error", "‖data − mean‖ / ‖data‖, outliers left out", Curve(run.per_slice("fit_error"), "error")),
         ("Outliers", "of the observed entries", Curve(run.per_slice("outlier_rate"), "outliers", percent=True)),
     ]
     drawn = (
@@ -152,9 +155,15 @@ def _alerts(run: StoredRun, alerts: TopAlerts) -> str:
 
 
 def _settings(run: StoredRun) -> Html:
-    rows = {**run.settings, "threshold": run.threshold, "kept": ", ".join(run.kept) or "values per slice only"}
+    rows = {
+        **({"model": run.dataset.attrs["kind"]} if "kind" in run.dataset.attrs else {}),
+        **run.settings,
+        "threshold": run.threshold,
+        "kept": ", ".join(run.kept) or "values per slice only",
+    }
     cells = (element("div", element("dt", name), element("dd", str(value))) for name, value in rows.items())
-    code = f'import xarray as xr\n\nds = xr.open_zarr("{run.folder.name}")\nds.low_rank, ds.std, ds.outlier_probability'
+    shown_first = ", ".join(f"ds.{name}" for name in (run.kept or ("rank", "noise_std"))[:4])
+    code = f'import xarray as xr\n\nds = xr.open_zarr("{run.folder.name}")\n{shown_first}'
     source = f"Source {run.dataset.attrs.get('fingerprint', '')}"
     return joined(
         heading(2, "Settings"),

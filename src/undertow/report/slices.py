@@ -40,14 +40,14 @@ def where_the_outliers_are(run: StoredRun) -> str:
 
 
 def the_worst_slices(run: StoredRun, times: list[str]) -> str:
-    """Data, low rank, outliers and error bars of a few slices, side by side."""
-    if not {"low_rank", "outliers"} <= set(run.kept):
-        note = "No pictures: this store was made without low_rank and outliers (option --keep)."
+    """Data, mean, outliers and error bars of a few slices, side by side."""
+    if run.mean_name is None or "outliers" not in run.kept:
+        note = "No pictures: this store was made without mean and outliers (option --keep)."
         return joined(heading(2, "The worst slices"), element("p", note, class_="soft"))
     found = worst_slices(run)
     if not found:
         return ""
-    hint = "" if "data" in run.kept else " The data were not kept (--keep data): low rank + outliers stand for them."
+    hint = "" if "data" in run.kept else " The data were not kept (--keep data): mean + outliers stand for them."
     return joined(
         heading(2, "The worst slices"),
         element("p", f"Grey: nothing was observed.{hint}", class_="soft"),
@@ -56,19 +56,20 @@ def the_worst_slices(run: StoredRun, times: list[str]) -> str:
 
 
 def _one_slice(run: StoredRun, worst: WorstSlice, times: list[str]) -> Html:
-    names = [name for name in ("data", "low_rank", "outliers", "std") if name in run.kept]
+    names = [name for name in ("data", "outliers", "std") if name in run.kept]
     arrays: dict[str, Any] = {name: run.slice(name, worst.index) for name in names}
-    arrays.setdefault("data", arrays["low_rank"] + arrays["outliers"])
+    arrays["mean"] = run.slice(run.mean_name or "mean", worst.index)
+    arrays.setdefault("data", arrays["mean"] + arrays["outliers"])
     arrays, fixed = plane(arrays, np.abs(arrays["outliers"]))
-    low, high = limits(arrays["low_rank"])  # not the data: one large outlier would leave everything else dark
+    low, high = limits(arrays["mean"])  # not the data: one large outlier would leave everything else dark
     panels = [
-        picture("data" if "data" in run.kept else "low rank + outliers", arrays["data"], low, high, "viridis"),
-        picture("low rank", arrays["low_rank"], low, high, "viridis"),
+        picture("data" if "data" in run.kept else "mean + outliers", arrays["data"], low, high, "viridis"),
+        picture("mean", arrays["mean"], low, high, "viridis"),
         picture("outliers", arrays["outliers"], *limits(arrays["outliers"], around_zero=True), "RdBu_r"),
     ]
     if "std" in arrays:  # from 0: equal error bars should look equal
         panels.append(picture("standard deviation", arrays["std"], 0.0, limits(arrays["std"])[1], "cividis"))
-    height, width = arrays["low_rank"].shape
+    height, width = arrays["mean"].shape
     title, why = f"slice {worst.index:,}", worst.why + _at(run, fixed)
     if times[worst.index] != str(worst.index):
         title, why = times[worst.index], f"{title}: {why}"

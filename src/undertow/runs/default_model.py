@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from undertow.estimator import RobustCP
+    from undertow.tracker.estimator import Tracker
 
 
-def default_model(preset: str = "default", **settings: Any) -> RobustCP:
-    """A new model.
+def default_model() -> Tracker:
+    """A new tracker: nothing to set."""
+    from undertow.tracker.estimator import Tracker  # not before it is needed: it brings jax
 
-    Args:
-        preset: One of `undertow.config.PRESETS`.
-        **settings: Fields of `undertow.Config`.
-    """
-    from undertow.estimator import RobustCP  # not before it is needed: it brings jax
-
-    return RobustCP(preset, **settings)
+    return Tracker()

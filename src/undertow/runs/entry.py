@@ -46,9 +46,9 @@ def run(
 
     Args:
         stream: what `undertow.open_stream` gives, or a path to open with its defaults.
-        model: `undertow.RobustCP` with its defaults if left out; with ``resume`` only its settings count.
+        model: `undertow.Tracker` if left out; with ``resume`` only its settings count.
         store: folder of the results: a Zarr group (`xarray.open_zarr`), alerts beside it, checkpoints inside.
-        keep: which arrays to keep of every slice: low_rank, std, outliers, outlier_probability, low_rank_std, data.
+        keep: arrays to keep of every slice: mean, std, outliers, outlier_probability, low_rank, low_rank_std, data.
         precision: of the arrays kept; "single" holds seven digits.
         alerts: format of the table of outliers, "csv", "jsonl" or "parquet"; None for no table.
         threshold: an entry is an alert if its outlier probability is at least this.
@@ -73,7 +73,7 @@ def run(
         RunInterrupted: Ctrl-C, SIGTERM or SIGHUP, after the slice under way and with everything safe.
 
     Example:
-        >>> summary = run("lobby.mp4", store="lobby.zarr", keep="low_rank,outliers")  # doctest: +SKIP
+        >>> summary = run("lobby.mp4", store="lobby.zarr", keep="mean,outliers")  # doctest: +SKIP
         >>> summary.slices, summary.alerts  # doctest: +SKIP
     """
     options = RunOptions(

@@ -21,6 +21,8 @@ _COMPARED = {
     "spreadsheet_safe": "spreadsheet_safe",
 }
 
+_OPTIONS = {"Tracker": "tracker", "RobustCP": "cp"}  # of undertow run
+
 
 def identify(stream: Stream, model: Any, options: RunOptions, layout: Layout) -> dict[str, Any]:
     """The canonical form of source, settings and output options: plain JSON, kept in checkpoints."""
@@ -28,6 +30,7 @@ def identify(stream: Stream, model: Any, options: RunOptions, layout: Layout) ->
         "source": stream.fingerprint,
         "remedies": _remedies(getattr(stream, "remedies", {}), options.on_bad),
         "name": stream.name,
+        "kind": _kind(model),
         "model": model.get_params() if hasattr(model, "get_params") else {},
         "threshold": options.threshold,
         "alerts": options.alerts,
@@ -55,6 +58,7 @@ def describe(stream: Stream, model: Any, options: RunOptions, identity: dict[str
         "undertow": __version__,
         "threshold": options.threshold,
         "alerts": options.alerts or "none",
+        **({"kind": identity["kind"]} if identity["kind"] else {}),
         "model": json.dumps(identity["model"]),
         **({"spreadsheet_safe": "yes"} if options.spreadsheet_safe else {}),
         "settings": json.dumps(identity["model"] if config is None else vars(config), default=str),
@@ -77,6 +81,7 @@ def require_same(stored: dict[str, Any], asked: dict[str, Any], folder: Path, fo
             f"{folder} holds results of {stored['name']}, and this is another source, or the same one read with "
             f"other options: {remedy}"
         )
+    _require_same_kind(stored, asked, folder)
     for key, name in _COMPARED.items():
         before, now = stored.get(key), asked.get(key)
         if key == "model" and before:
@@ -87,6 +92,22 @@ def require_same(stored: dict[str, Any], asked: dict[str, Any], folder: Path, fo
             parts = sorted(part for part in {*before, *now} if before.get(part) != now.get(part))
             name = f"{name} ({', '.join(parts)})"
         raise RunError(f"{folder} was started with other values of {name}: {remedy}")
+
+
+def _require_same_kind(stored: dict[str, Any], asked: dict[str, Any], folder: Path) -> None:
+    """Refuse to resume with another kind of model; checkpoints of earlier versions name none."""
+    kind = stored.get("kind", "RobustCP" if "preset" in stored["model"] else "")
+    if kind != asked["kind"]:
+        option = f" (--model {_OPTIONS[kind]})" if kind in _OPTIONS else ""
+        raise RunError(
+            f"{folder} was started with {kind or 'a model of its own'}, and this is {asked['kind'] or 'another one'}: "
+            f"use the same model{option}, or name another store with --store"
+        )
+
+
+def _kind(model: Any) -> str:
+    """Which of Undertow's models this is; "" if none."""
+    return next((one.__name__ for one in type(model).__mro__ if one.__name__ in _OPTIONS), "")
 
 
 def other_remedies(stored: dict[str, Any], asked: dict[str, Any]) -> str | None:

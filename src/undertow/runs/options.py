@@ -8,7 +8,15 @@ from typing import Any, Literal, get_args
 
 from undertow.runs.errors import RunError
 from undertow.runs.store.alerts import Format
-from undertow.runs.store.layout import DEFAULT_KEEP, SLICE_VARIABLES, Layout, Precision, chunk_length, distinct
+from undertow.runs.store.layout import (
+    DEFAULT_KEEP,
+    FORMER_KEEP,
+    SLICE_VARIABLES,
+    Layout,
+    Precision,
+    chunk_length,
+    distinct,
+)
 from undertow.runs.store.times import Times
 from undertow.sources.base import Stream
 
@@ -51,21 +59,38 @@ class RunOptions:
             if not valid:
                 raise RunError(f"{name} must be {rule}, got {getattr(self, name)!r}")
 
-    def layout(self, stream: Stream, times: Times, begun: Mapping[str, Any] | None = None) -> Layout:
-        """Of the store for this stream; ``begun`` is the identity of the layout where there is a store already."""
+    def layout(
+        self,
+        stream: Stream,
+        times: Times,
+        begun: Mapping[str, Any] | None = None,
+        predictors: Sequence[str] = (),
+    ) -> Layout:
+        """Of the store for this stream.
+
+        Args:
+            stream: The source.
+            times: Kind of its times.
+            begun: Identity of the layout where there is a store already.
+            predictors: Of the model, if it is a tracker and there is no store yet.
+        """
         time_name = distinct([stream.time_name])[0]
         if begun is not None and begun["time_name"] == stream.time_name:
             time_name = stream.time_name  # earlier versions did not rename it
+        keep = tuple(self.keep)
+        if begun is not None and keep == DEFAULT_KEEP and tuple(begun["keep"]) == FORMER_KEEP:
+            keep = FORMER_KEEP
         return Layout(
             shape=tuple(stream.shape),
             dims=distinct(stream.dims, time_name),
             labels=tuple(None if labels is None else tuple(labels) for labels in stream.labels),
             time_name=time_name,
             times=times,
-            keep=tuple(self.keep),
+            keep=keep,
             precision=self.precision,
             chunk=chunk_length(stream.shape, self.precision, self.checkpoint_every),
             checksums=begun is None or begun.get("checksums", False),
+            predictors=tuple(predictors if begun is None else begun.get("predictors", ())),
         )
 
 
@@ -73,8 +98,8 @@ def parse_keep(keep: str | Sequence[str]) -> tuple[str, ...]:
     """The arrays to keep, in the order of `SLICE_VARIABLES`; "none" keeps the values per slice alone.
 
     Example:
-        >>> parse_keep("data, low_rank")
-        ('low_rank', 'data')
+        >>> parse_keep("data, mean")
+        ('mean', 'data')
     """
     names = [name.strip() for name in keep.split(",")] if isinstance(keep, str) else list(keep)
     wanted = {name for name in names if name and name != "none"}

@@ -22,6 +22,7 @@ class Progress:
         noise_std: of this slice.
         outlier_rate: fraction of the observed entries of this slice that were flagged.
         safe: slices that a kill now could not take away.
+        events: what is wrong in this slice beyond single entries, in words; "" if nothing.
     """
 
     slices: int
@@ -31,6 +32,7 @@ class Progress:
     noise_std: float
     outlier_rate: float
     safe: int
+    events: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class RunSummary:
         rank: of the last slice; None if there was no new slice.
         noise_std: of the last slice; None if there was no new slice.
         flags: what the model flagged, by status code, and in how many slices.
+        events: what was wrong beyond single entries, of the newest slices that had something; all are in the store.
         notices: what was odd about the source, or about resuming.
         seconds: wall-clock time.
     """
@@ -58,6 +61,7 @@ class RunSummary:
     rank: int | None
     noise_std: float | None
     flags: dict[str, int]
+    events: tuple[str, ...]
     notices: tuple[str, ...]
     seconds: float
 

@@ -18,6 +18,7 @@ from undertow.runs.options import RunOptions
 from undertow.runs.progress import Progress, RunSummary, Speed
 from undertow.runs.sinks import Sinks
 from undertow.runs.store.folder import PRIVATE, holds_slices
+from undertow.runs.store.layout import EVENTS
 from undertow.runs.store.manifest import (
     clear,
     planned,
@@ -39,10 +40,10 @@ _WRITE_BEHIND = 4
 
 
 class Model(Protocol):
-    """What a run asks of a model; `undertow.RobustCP` is one."""
+    """What a run asks of a model; `undertow.Tracker` and `undertow.RobustCP` are such."""
 
     def update(self, x: Any) -> Any:
-        """Learn from a slice; returns what `undertow.RobustCP.update` returns."""
+        """Learn from a slice; returns what `undertow.Tracker.update` returns."""
 
     def to_bytes(self) -> bytes:
         """The state, to be read back by what `run` is given as ``load``."""
@@ -168,7 +169,7 @@ class Runner:
     def _start_store(self, item: Item) -> Sinks:
         """An empty store, made for the first slice: the type of its time is that of all."""
         times = self._times = Times.like(item.time)
-        layout = self._options.layout(self._stream, times)
+        layout = self._options.layout(self._stream, times, predictors=getattr(self._model, "predictors", ()))
         self._identity = identify(self._stream, self._model, self._options, layout)
         wanted = planned(layout, self._options.alerts)
         require_free(self._folder, read_manifest(self._folder) or {}, wanted)
@@ -224,7 +225,10 @@ class Runner:
         sinks.add(item, result)
         if self._progress is not None:
             figures = {name: sinks.last[name] for name in ("rank", "noise_std", "outlier_rate")}
-            self._written.append(Progress(slices, self._length(), self._speed.tick(), **figures, safe=sinks.safe))
+            events = sinks.last.get(EVENTS, "")
+            self._written.append(
+                Progress(slices, self._length(), self._speed.tick(), **figures, safe=sinks.safe, events=events)
+            )
 
     def _length(self) -> int | None:
         known = [length for length in (self._stream.length, self._options.limit) if length is not None]
@@ -319,6 +323,7 @@ class Runner:
             rank=self._sinks.last.get("rank"),
             noise_std=self._sinks.last.get("noise_std"),
             flags=dict(self._sinks.flags),
+            events=tuple(self._sinks.noticed),
             notices=tuple(self._notices),
             seconds=seconds,
         )

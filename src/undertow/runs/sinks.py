@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint
 from undertow.runs.options import RunOptions
 from undertow.runs.store.alerts import AlertSink, open_sink, rows_of
+from undertow.runs.store.events import in_words
 from undertow.runs.store.folder import PRIVATE
-from undertow.runs.store.layout import Layout
+from undertow.runs.store.layout import EVENTS, WEIGHTS, Layout
 from undertow.runs.store.writer import StoreWriter
 from undertow.sources.base import Item
+
+_MOST_NOTICED = 5  # of the events that a summary repeats; the store holds all
 
 
 class Sinks:
@@ -30,6 +33,7 @@ class Sinks:
         flags: status codes of this run, each with the number of slices that had it.
         notices: sentences that a user should see, to be taken from the left.
         last: the values per slice of the newest slice; empty before the first.
+        noticed: what was wrong beyond single entries, of the newest slices that had something.
     """
 
     def __init__(self, folder: Path, layout: Layout, options: RunOptions) -> None:
@@ -46,6 +50,7 @@ class Sinks:
         self.alerts = 0
         self.flags: Counter[str] = Counter()
         self.last: dict[str, Any] = {}
+        self.noticed: deque[str] = deque(maxlen=_MOST_NOTICED)
 
     def prepare(self, slices: int, marks: Mapping[str, int], attributes: Mapping[str, Any]) -> None:
         """Be ready to add the slice with index ``slices``."""
@@ -67,12 +72,20 @@ class Sinks:
             "status": " ".join(result.status.codes) or "ok",
             "observed": float(observed.mean()),
             "outlier_rate": int(np.count_nonzero(flagged)) / max(int(np.count_nonzero(observed)), 1),
-            "fit_error": _relative_error(item.values, result.low_rank, observed & ~flagged),
+            "fit_error": _relative_error(item.values, result.mean, observed & ~flagged),
         }
+        if self._layout.predictors:
+            weights = result.weights
+            self.last |= {
+                WEIGHTS: np.array([weights.get(name, np.nan) for name in self._layout.predictors]),
+                EVENTS: in_words(result.events, self._layout),
+            }
+            if self.last[EVENTS]:
+                self.noticed.append(f"slice {index}: {self.last[EVENTS]}")
         arrays = {name: item.values if name == "data" else getattr(result, name) for name in self._layout.keep}
         self._store.append(item.time, self.last, arrays)
         if self._alerts is not None:
-            numbers = (item.values, result.low_rank, result.std, result.outlier_probability)
+            numbers = (item.values, result.mean, result.std, result.outlier_probability)
             rows = rows_of(self._layout, index, item.time, flagged, numbers)
             self._alerts.add(index, rows)
             self.alerts += len(rows)
@@ -101,13 +114,13 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
-def _relative_error(values: NDArray[Any], low_rank: NDArray[Any], where: NDArray[np.bool_]) -> float:
-    """‖x − L‖ / ‖x‖ over the entries asked for; NaN where there is nothing to compare."""
+def _relative_error(values: NDArray[Any], mean: NDArray[Any], where: NDArray[np.bool_]) -> float:
+    """‖x − mean‖ / ‖x‖ over the entries asked for; NaN where there is nothing to compare."""
     x = np.asarray(values[where], np.float64)
     largest = float(np.abs(x).max(initial=0.0))
     if largest == 0.0:
         return float("nan")
     with np.errstate(over="ignore"):
-        difference = (x - np.asarray(low_rank, np.float64)[where]) / largest  # scaled: squares rarely overflow then
+        difference = (x - np.asarray(mean, np.float64)[where]) / largest  # scaled: squares rarely overflow then
         # Sums rather than norms: those go through BLAS, whose threads would spin against the model's.
         return float(np.sqrt(np.square(difference).sum() / np.square(x / largest).sum()))

@@ -16,6 +16,7 @@ from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
 from undertow.tracker import files, tracking
+from undertow.tracker.output import NAMES
 from undertow.tracker.tracking import Tracking
 
 Floats = NDArray[np.floating[Any]]
@@ -131,6 +132,11 @@ class Tracker(Exclusive):
     def to_bytes(self) -> bytes:
         """The tracker as bytes, the same that `save` writes; `undertow.from_bytes` goes on from them."""
         return container.to_bytes(*files.packed(self._learned("to_bytes")))
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Names of the predictors, as in `Result.weights`; none before the first slice."""
+        return () if self._state is None else NAMES[: self._state.core.gram.shape[0]]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """None: there is nothing to set."""

@@ -32,7 +32,7 @@ def test_alerts_are_the_entries_above_the_threshold(tmp_path, format):
     summary = store_stub(tmp_path / "s", alerts=format, threshold=0.9, checkpoint_every=7)
     rows = rows_of(format, tmp_path / "s")
     wanted = [
-        (t, "abc"[i], j, slice_at(t)[i, j], r.low_rank[i, j], r.std[i, j], r.outlier_probability[i, j])
+        (t, "abc"[i], j, slice_at(t)[i, j], r.mean[i, j], r.std[i, j], r.outlier_probability[i, j])
         for t, r in enumerate(expected())
         for i, j in zip(*np.nonzero(r.outlier_probability >= 0.9), strict=True)
     ]

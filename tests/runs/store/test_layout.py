@@ -25,7 +25,7 @@ def test_names_of_modes_never_clash_with_variables(tmp_path):
     stream.dims = ("rank", "time")
     store_stub(tmp_path / "s", stream)
     found = xr.open_zarr(tmp_path / "s")
-    assert found["low_rank"].dims == ("time", "rank_", "time_")
+    assert found["mean"].dims == ("time", "rank_", "time_")
     assert list(found["rank_"].values) == ["a", "b", "c"]
     assert distinct(("x", "x"), "time") == ("x", "x_")
 
@@ -40,7 +40,7 @@ def named(name):
 def test_a_time_may_have_any_name(tmp_path, name):
     folder = reported_store(tmp_path / "s", named(name))
     found = xr.open_zarr(folder)
-    assert found["low_rank"].dims == (f"{name}_", "site", "column")
+    assert found["mean"].dims == (f"{name}_", "site", "column")
     assert found[f"{name}_"].values[3] == minute(3)
     assert next(iter(next(open_store(folder).alerts()))) == f"{name}_"
     assert write_report(folder).exists()

@@ -17,7 +17,7 @@ MINE = {
     "alerts/siren.wav": "sound",
     "draft.tmp": "unsaved",
     "deep/er/draft.tmp": "unsaved",
-    "low_rank_notes/zarr.json": "{}",
+    "mean_notes/zarr.json": "{}",
 }
 
 
@@ -52,13 +52,13 @@ def test_everything_that_a_run_made_is_removed(store):
     before = set(everything_in(store))
     store_stub(store, StubStream(5), overwrite=True, keep="none", alerts=None)
     after = set(everything_in(store))
-    assert not [name for name in after if name.startswith(("low_rank/", "alerts"))]
+    assert not [name for name in after if name.startswith(("mean/", "alerts"))]
     assert after < before | {".undertow/checkpoint-000000000005"}
 
 
 @pytest.mark.parametrize("options", [{}, {"resume": True}, {"overwrite": True}])
 def test_a_left_over_private_folder_makes_no_other_file_ours(tmp_path, options):
-    files = {**MINE, "low_rank/zarr.json": "{}", "alerts.csv": "wind,ice\n"}
+    files = {**MINE, "mean/zarr.json": "{}", "alerts.csv": "wind,ice\n"}
     (tmp_path / ".undertow").mkdir()
     put(tmp_path, files)
     with pytest.raises(RunError, match=r"not made by undertow run \(it holds alerts\): name another store"):
@@ -78,7 +78,7 @@ def test_a_group_of_someone_else_is_left_alone(tmp_path):
     assert everything_in(tmp_path / "s") == before
 
 
-@pytest.mark.parametrize("name", ["low_rank/notes.txt", "std/c.0.0.0.backup", "time/own/zarr.json", "alerts.jsonl"])
+@pytest.mark.parametrize("name", ["mean/notes.txt", "std/c.0.0.0.backup", "time/own/zarr.json", "alerts.jsonl"])
 def test_what_stands_in_the_way_is_named_before_anything_is_removed(store, name):
     put(store, {name: "mine"})
     before = everything_in(store)
@@ -91,10 +91,10 @@ def test_what_stands_in_the_way_is_named_before_anything_is_removed(store, name)
 
 
 def test_folders_that_are_links_are_not_emptied(store, tmp_path):
-    shutil.move(store / "low_rank", tmp_path / "elsewhere")
-    (store / "low_rank").symlink_to(tmp_path / "elsewhere")
+    shutil.move(store / "mean", tmp_path / "elsewhere")
+    (store / "mean").symlink_to(tmp_path / "elsewhere")
     before = everything_in(tmp_path / "elsewhere")
-    with pytest.raises(RunError, match="low_rank stands in the way"):
+    with pytest.raises(RunError, match="mean stands in the way"):
         store_stub(store, overwrite=True)
     assert everything_in(tmp_path / "elsewhere") == before
 
@@ -111,7 +111,7 @@ def test_a_manifest_that_points_outside_is_not_followed(store, tmp_path):
 
 
 def test_what_a_killed_writer_left_half_done_is_removed(store):
-    half_done = {"zarr.json.tmp": "", "low_rank/c.0.0.0.tmp": "", ".undertow/.checkpoint-000000000020.0f.tmp": ""}
-    put(store, {**half_done, "low_rank.tmp": "mine"})
+    half_done = {"zarr.json.tmp": "", "mean/c.0.0.0.tmp": "", ".undertow/.checkpoint-000000000020.0f.tmp": ""}
+    put(store, {**half_done, "mean.tmp": "mine"})
     store_stub(store, resume=True)
-    assert still_there(store, {**half_done, "low_rank.tmp": ""}) == {"low_rank.tmp": "mine"}
+    assert still_there(store, {**half_done, "mean.tmp": ""}) == {"mean.tmp": "mine"}

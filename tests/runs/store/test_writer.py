@@ -15,14 +15,16 @@ def expected(count=20, shape=(3, 4)):
 
 
 def test_xarray_finds_dims_labels_and_values(tmp_path):
-    store_stub(tmp_path / "s", keep="low_rank,std,outliers,outlier_probability,low_rank_std,data", checkpoint_every=6)
+    store_stub(
+        tmp_path / "s", keep="mean,low_rank,std,outliers,outlier_probability,low_rank_std,data", checkpoint_every=6
+    )
     found = xr.open_zarr(tmp_path / "s")
     results = expected()
-    assert found["low_rank"].dims == ("time", "site", "column")
+    assert found["mean"].dims == ("time", "site", "column")
     assert found.sizes == {"time": 20, "site": 3, "column": 4}
     assert list(found["site"].values) == ["a", "b", "c"]
     assert "column" not in found.coords
-    for name in ("low_rank", "std", "outliers", "outlier_probability", "low_rank_std"):
+    for name in ("mean", "low_rank", "std", "outliers", "outlier_probability", "low_rank_std"):
         np.testing.assert_array_equal(found[name], np.stack([getattr(r, name) for r in results]).astype(np.float32))
     np.testing.assert_array_equal(found["data"], np.stack([slice_at(t) for t in range(20)]).astype(np.float32))
     np.testing.assert_array_equal(found["rank"], [r.rank for r in results])
@@ -30,7 +32,7 @@ def test_xarray_finds_dims_labels_and_values(tmp_path):
     np.testing.assert_array_equal(found["evidence"], [r.elbo for r in results])
     assert [str(text) for text in found["status"].values[5:8]] == ["ok", "RANK_FULL", "ok"]
     np.testing.assert_array_equal(found["time"], range(20))
-    assert found.sel(site="b").isel(time=3)["low_rank"].shape == (4,)
+    assert found.sel(site="b").isel(time=3)["mean"].shape == (4,)
 
 
 def test_values_per_step_are_what_they_say(tmp_path):
@@ -43,7 +45,7 @@ def test_values_per_step_are_what_they_say(tmp_path):
         assert found["observed"].values[index] == seen.mean()
         assert found["outlier_rate"].values[index] == (seen & flagged).sum() / seen.sum()
         size = np.linalg.norm(x[clean])
-        error = np.linalg.norm((x - result.low_rank)[clean]) / size if size else np.nan
+        error = np.linalg.norm((x - result.mean)[clean]) / size if size else np.nan
         assert found["fit_error"].values[index] == pytest.approx(error, nan_ok=True)
 
 

@@ -37,7 +37,7 @@ class OneModel(Subject):
     def feed(self, t: int) -> int:
         """One step; the results have arrived when it returns."""
         self.state, result = functional.step(self.state, self.values[t])
-        self.last = result.low_rank
+        self.last = result.mean
         return int(result.iterations)
 
     def low_rank(self) -> Floats | None:
@@ -98,13 +98,13 @@ class Default(Subject):
 
     def __init__(self, workload: Workload, slices: Slices) -> None:
         self.values = slices.values
-        self.model = default_model(**workload.settings)
+        self.model = default_model()
         self.last: Floats | None = None
 
     def feed(self, t: int) -> int:
         """One update."""
         result = self.model.update(self.values[t])
-        self.last = result.low_rank
+        self.last = result.mean
         return int(result.iterations)
 
     def low_rank(self) -> Floats | None:

@@ -16,16 +16,19 @@ from undertow.runs.store.times import Times
 Precision = Literal["single", "double"]
 
 SLICE_VARIABLES = {
-    "low_rank": "low-rank part, missing entries filled in",
-    "std": "predictive standard deviation of low_rank",
+    "mean": "what every entry should be, missing ones filled in",
+    "low_rank": "low-rank part of the mean",
+    "std": "predictive standard deviation around the mean",
     "outliers": "expected value of the outlier in every observed entry",
     "outlier_probability": "probability that an observed entry is an outlier",
-    "low_rank_std": "standard deviation of the low-rank part alone",
+    "low_rank_std": "standard deviation of the mean itself, without noise",
     "data": "the slice as it came, NaN where nothing was observed",
 }
 """Arrays that can be kept of every slice, with their long names."""
 
-DEFAULT_KEEP = ("low_rank", "std", "outliers", "outlier_probability")
+DEFAULT_KEEP = ("mean", "std", "outliers", "outlier_probability")
+FORMER_KEEP = ("low_rank", "std", "outliers", "outlier_probability")
+"""The default of earlier versions, in which the mean was called low_rank."""
 
 STEP_VARIABLES = {
     "rank": ("<i4", "active components"),
@@ -34,9 +37,12 @@ STEP_VARIABLES = {
     "status": ("str", "ok, or status codes"),
     "observed": ("<f8", "fraction of the entries that were observed"),
     "outlier_rate": ("<f8", "fraction of the observed entries above the threshold of outlier_probability"),
-    "fit_error": ("<f8", "relative error of low_rank on the observed entries that are not outliers"),
+    "fit_error": ("<f8", "relative error of the mean on the observed entries that are not outliers"),
 }
 """One value per slice, with type and long name."""
+
+WEIGHTS, EVENTS, PREDICTOR = "weights", "events", "predictor"
+"""What a store holds beyond that if its model is a tracker: weights (time, predictor), and events in words (time)."""
 
 _CHUNK_BYTES = 4 * 2**20  # of one variable: small enough to be held twice, large enough to be read quickly
 _MOST_SLICES = 1024  # a chunk of tiny slices is closed too, now and then
@@ -68,6 +74,8 @@ class Layout:
     """Slices in one chunk of the slice variables."""
     checksums: bool = True
     """Whether every chunk ends in its checksum; those of stores begun by earlier versions do not."""
+    predictors: tuple[str, ...] = ()
+    """Of a tracker: their weights are kept, and what it noticed beyond single entries."""
 
     @property
     def float_type(self) -> str:
@@ -80,10 +88,19 @@ class Layout:
         found = {self.time_name: ArrayLayout(time, self.times.dtype, (), chunk, self.times.attributes)}
         for name, (dtype, meaning) in STEP_VARIABLES.items():
             found[name] = ArrayLayout(time, dtype, (), chunk, {"long_name": meaning})
+        if self.predictors:
+            said, noticed = "weight of every predictor", "what is wrong beyond single entries"
+            found[WEIGHTS] = ArrayLayout((*time, PREDICTOR), "<f4", (len(self.predictors),), chunk, {"long_name": said})
+            found[EVENTS] = ArrayLayout(time, "str", (), chunk, {"long_name": noticed})
         for name in self.keep:
             attributes = {"long_name": SLICE_VARIABLES[name]}
             found[name] = ArrayLayout((*time, *self.dims), self.float_type, self.shape, self.chunk, attributes)
         return found
+
+    def coordinates(self) -> dict[str, tuple[str | int | float, ...]]:
+        """Labels by the dimension that they belong to, where there are any."""
+        named = dict(zip((*self.dims, PREDICTOR), (*self.labels, self.predictors), strict=True))
+        return {dim: labels for dim, labels in named.items() if labels}
 
     def identity(self) -> dict[str, Any]:
         """Its canonical form, ready for JSON; labels by their digest, since there may be millions."""
@@ -91,6 +108,8 @@ class Layout:
         identity = {**vars(self), "labels": digest, "times": self.times.kind}
         if not self.checksums:
             del identity["checksums"]  # as it was in the checkpoints of such stores
+        if not self.predictors:
+            del identity["predictors"]  # likewise
         return identity
 
 
@@ -106,7 +125,7 @@ def chunk_length(shape: Sequence[int], precision: Precision, checkpoint_every: i
 
 def distinct(dims: Sequence[str], *others: str) -> tuple[str, ...]:
     """Names that are no variable's name, none of ``others`` and none twice: xarray could not tell them apart."""
-    taken = {*SLICE_VARIABLES, *STEP_VARIABLES, *others, "value", "expected", "probability"}
+    taken = {*SLICE_VARIABLES, *STEP_VARIABLES, *others, "value", "expected", "probability", WEIGHTS, EVENTS, PREDICTOR}
     names: list[str] = []
     for dim in dims:
         name = dim

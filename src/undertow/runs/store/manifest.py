@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from undertow.runs.errors import StoreError
 from undertow.runs.store.folder import PRIVATE, TEMPORARY, replace_file, sync_folders
-from undertow.runs.store.layout import SLICE_VARIABLES, STEP_VARIABLES, Layout
+from undertow.runs.store.layout import EVENTS, PREDICTOR, SLICE_VARIABLES, STEP_VARIABLES, WEIGHTS, Layout
 
 Kind = Literal["file", "folder"]
 Manifest = dict[str, Kind]
@@ -25,9 +25,8 @@ _VERSION = 1
 
 def planned(layout: Layout, alerts: str | None) -> Manifest:
     """What a run with this layout and this format of alerts makes."""
-    labelled = [dim for dim, labels in zip(layout.dims, layout.labels, strict=True) if labels is not None]
     found: Manifest = {_GROUP: "file"}
-    for name in (*layout.arrays(), *labelled):
+    for name in (*layout.arrays(), *layout.coordinates()):
         parents = [str(parent) for parent in PurePosixPath(name).parents if parent.name]
         found.update(dict.fromkeys([*parents, name], "folder"))
     return found | _alerts(alerts)
@@ -162,7 +161,9 @@ def _from_metadata(folder: Path) -> Manifest | None:
         dims: Mapping[str, Any] = {name: array["dimension_names"] for name, array in arrays.items()}
         kept = {name for name in SLICE_VARIABLES if len(dims.get(name, ())) > 1}
         coordinates = {dims["rank"][0], *(dim for name in kept for dim in dims[name])}
-        names = [name for name in arrays if name in {*STEP_VARIABLES, *kept, *coordinates} and _is_inside(name)]
+        of_tracker = {WEIGHTS, EVENTS, PREDICTOR} if WEIGHTS in arrays else set()
+        known = {*STEP_VARIABLES, *kept, *coordinates, *of_tracker}
+        names = [name for name in arrays if name in known and _is_inside(name)]
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
     found: Manifest = {_GROUP: "file"}

@@ -15,7 +15,7 @@ import numpy as np
 
 from undertow.runs.errors import StoreError, reason
 from undertow.runs.store.alerts import read_alerts
-from undertow.runs.store.layout import SLICE_VARIABLES
+from undertow.runs.store.layout import PREDICTOR, SLICE_VARIABLES, WEIGHTS
 
 _BLOCK_BYTES = 32 * 2**20
 
@@ -45,7 +45,17 @@ class StoredRun:
     @property
     def kept(self) -> tuple[str, ...]:
         """The arrays that were kept of every slice."""
-        return tuple(name for name in SLICE_VARIABLES if name in self.dataset)
+        return tuple(name for name in SLICE_VARIABLES if name in self.dataset.data_vars)
+
+    @property
+    def mean_name(self) -> str | None:
+        """The array that says what every entry should be: "mean", in stores of earlier versions "low_rank"."""
+        return next((name for name in ("mean", "low_rank") if name in self.kept), None)
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Names of the predictors whose weights were kept; none unless the model was a tracker."""
+        return tuple(map(str, self.dataset[PREDICTOR].values)) if WEIGHTS in self.dataset.data_vars else ()
 
     @property
     def dims(self) -> tuple[str, ...]:

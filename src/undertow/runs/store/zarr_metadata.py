@@ -41,10 +41,9 @@ def documents(layout: Layout) -> Documents:
     for name, array in layout.arrays().items():
         made = create(name, array.dims, (0, *array.shape), (array.chunk, *array.shape), array.dtype)
         made.attrs.update(array.attributes)
-    for dim, size, labels in zip(layout.dims, layout.shape, layout.labels, strict=True):
-        if labels is not None:
-            column = label_column(labels)
-            create(dim, (dim,), (size,), (size,), "str" if column.dtype == object else column.dtype.str)[:] = column
+    for dim, labels in layout.coordinates().items():
+        column, size = label_column(labels), len(labels)
+        create(dim, (dim,), (size,), (size,), "str" if column.dtype == object else column.dtype.str)[:] = column
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that other readers may not know consolidated metadata; they need not
         zarr.consolidate_metadata(group.store, zarr_format=3)
