@@ -37,6 +37,7 @@ FROM_REPOSITORY = {
 """Page of the site → file of the repository."""
 
 SECTIONS = {
+    "tracker": "Models",
     "estimator": "Models",
     "fleet": "Models",
     "results": "Results",

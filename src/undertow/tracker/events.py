@@ -18,7 +18,7 @@ OFF_FRACTION = 0.5
 FEWEST_ENTRIES = 4
 """Observed entries from which on that can be said."""
 DEAD_AFTER, DEAD_FACTOR = 12, 5
-"""A sensor is dead if it gives the same number so many times in a row, and so many times longer than ever before."""
+"""A sensor is dead if it repeats one number this many times, and this many times longer than ever before."""
 
 
 @register_dataclass
