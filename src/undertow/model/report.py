@@ -71,7 +71,7 @@ def report_slice(settings: Settings, core: Core, slot: Array, residual: Array, v
     flags |= jnp.where(count == 0, Flags.RANK_ZERO.value, 0)
     flags |= jnp.where(many | far, Flags.MANY_OUTLIERS.value, 0)
     flags |= jnp.where(typical <= 2 * noise_floor(typical.dtype), Flags.NO_NOISE.value, 0)
-    finite = jnp.isfinite(low_rank).all() & jnp.isfinite(variance).all() & jnp.isfinite(noise_variance).all()
+    finite = jnp.isfinite(low_rank + variance + noise_variance).all()
     flags |= jnp.where(finite, 0, Flags.NOT_FINITE.value)
     zero = jnp.asarray(0, jnp.int32)
     return Report(

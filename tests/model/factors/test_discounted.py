@@ -326,7 +326,7 @@ def test_pruning_counts_the_statistics_and_leaves_a_free_slot(shape, size, lengt
     @jax.jit
     def grown(factors):
         fit = CandidateFit(weights, targets, (weights * targets**2).sum(), (omega > 0).sum(), omega, 0.1)
-        return added(factors, fit.finished(fit.draft()))
+        return added(factors, fit.fitted(), 0)
 
     assert not pack(unpack(grown(smaller).discounted.gram[0])[:, :1, :1]).any()
 

@@ -48,7 +48,7 @@ class Making:
 
 def make(shape: tuple[int, ...], level: bool = False) -> Making:
     """Trace, lower and compile the default step for slices of a shape."""
-    config = make_config(level=level)
+    config = make_config(level=level).sized(shape)
     settings = config.settings()
     with precision(config):
         core = jax.eval_shape(lambda: init_core(settings, shape))

@@ -24,12 +24,12 @@ from undertow.model.types import Contaminated, Factors, Level, Window, along_tim
 
 def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array:
     """Whether some row of some mode is mostly flagged."""
-    mask = window.mask.astype(state.probability.dtype)
-    any_row = jnp.asarray(False)
-    for mode in range(layout.modes(window)):
-        flagged = layout.row_sums(slice_weights, state.probability, mode, window.entry_index)
-        any_row |= (flagged > layout.row_sums(slice_weights, mask, mode, window.entry_index) / 2).any()
-    return any_row
+    # More than half of what was observed there: a positive sum.
+    excess = jnp.where(window.mask, state.probability - 0.5, 0)
+    largest = [
+        layout.row_sums(slice_weights, excess, mode, window.entry_index).max() for mode in range(layout.modes(window))
+    ]
+    return jnp.stack(largest).max() > 0
 
 
 def reset_noise(
