@@ -65,7 +65,7 @@ def outlier_probability(
 def slice_scales(state: Contaminated, mask: Array, probability: Array, square: Array) -> Array:
     """φ_t = (ν + Σ O (1−ρ) τ̄ E r²) / (ν + Σ O (1−ρ)), at most κ."""
     energy = over_slice((1 - probability) * energies(state, mask, square))
-    count = over_slice(jnp.where(mask, 1 - probability, 0))
+    count = over_slice(mask.astype(energy.dtype)) - over_slice(probability)
     return jnp.minimum((SLICE_PRIOR + energy) / (SLICE_PRIOR + count), state.ratio)
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from undertow.model.factors import discounted
-from undertow.model.flow import either, shared
+from undertow.model.flow import shared
 from undertow.model.noise import pooled
 from undertow.model.noise.mixture import (
     energies,
@@ -95,17 +95,14 @@ def update_noise(
     if state.discounted is not None:
         return discounted.update_noise(state, state.discounted, counts, sums)
     alpha, floor = state.pool_shape, pooled.noise_floor(square.dtype)
-
-    def by_entry() -> tuple[Array, Array, Array]:
-        rate = pooled.pooled_rate(alpha, state.pool_rate, counts, sums, floor * alpha)
-        return rate, alpha + counts / 2, rate + sums / 2
-
-    def for_all() -> tuple[Array, Array, Array]:
-        rate = alpha * pooled.shared_variance(state.pool_rate / alpha, counts.sum(), sums.sum(), floor)
-        return rate, jnp.full_like(counts, alpha), jnp.full_like(sums, rate)
-
-    rate, shapes, rates = either(settings.noise_by_entry, by_entry, for_all)
-    return replace(state, pool_rate=rate, noise_shape=shapes, noise_rate=rates)
+    count, total = jnp.stack([counts, sums]).reshape(2, -1).sum(axis=1)
+    rate = jnp.where(
+        settings.noise_by_entry,
+        pooled.pooled_rate(alpha, state.pool_rate, counts, sums, floor * alpha),
+        alpha * pooled.shared_variance(state.pool_rate / alpha, count, total, floor),
+    )
+    half = jnp.where(settings.noise_by_entry, 0.5, 0).astype(rate.dtype)
+    return replace(state, pool_rate=rate, noise_shape=alpha + half * counts, noise_rate=rate + half * sums)
 
 
 def update_pooling(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> Contaminated:

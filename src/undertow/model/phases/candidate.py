@@ -9,6 +9,7 @@ Cost: some fifty passes over the window, no matrix larger than a column.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -109,7 +110,9 @@ class CandidateFit:
         self.energy, self.count, self.prior, self.entry_index = energy, count, prior, entry_index
         sizes = weights.shape[1:] if entry_index is None else entry_index.sizes
         self.row_weights = [time_weights, *(jnp.ones(rows, weights.dtype) for rows in sizes)]
-        self.shape = prior + jnp.stack([weight.sum() for weight in self.row_weights]).sum() / 2
+        self.all_weights = jnp.concatenate(self.row_weights)
+        self.sizes, self.slices = sizes, time_weights.sum()
+        self.shape = prior + (self.slices + sum(sizes)) / 2
 
     def fitted(self) -> Candidate:
         """The candidate: a spectral start, then sweeps."""
@@ -119,21 +122,18 @@ class CandidateFit:
         nearly_nothing = jnp.asarray(float(np.finfo(self.weights.dtype).tiny), self.weights.dtype)
         gram, projection = self._sums(0, means, [jnp.zeros_like(mean) for mean in means])
         means[0], _ = self._solve(0, gram, projection, nearly_nothing, one)
-        size = jnp.stack(
-            [jnp.sqrt(weight @ mean**2 / weight.sum()) for weight, mean in zip(self.row_weights, means, strict=True)]
-        )
-        common = jnp.prod(size ** (1 / len(means)))
-        factors = jnp.where(size > 0, common / jnp.where(size > 0, size, 1), 0)
-        means = [mean * factor for mean, factor in zip(means, factors, strict=True)]
+        size = jnp.sqrt(self.row_weights[0] @ means[0] ** 2 / self.slices)
+        common = (size / math.sqrt(math.prod(self.sizes))) ** (1 / len(means))  # the modes' directions have length 1
+        means[0] = means[0] * jnp.where(size > 0, common / jnp.where(size > 0, size, 1), 0)
+        means[1:] = [mean * (common * math.sqrt(rows)) for mean, rows in zip(means[1:], self.sizes, strict=True)]
         variances = [jnp.zeros_like(mean) for mean in means]
         start = Draft(means, variances, self._rate(means, variances), one, one * self.energy)
         draft: Draft = lax.fori_loop(0, CANDIDATE_SWEEPS, self._turn, start)
         shape, rate = self.shape, draft.rate
-        elbo = -gamma_gap(shape, rate, self.prior, self.prior)
-        for weight, mean, variance in zip(self.row_weights, draft.means, draft.variances, strict=True):
-            log_variance = jnp.log(jnp.where(variance > 0, variance, 1))
-            terms = expected_log(shape, rate) + 1 + log_variance - shape / rate * (mean**2 + variance)
-            elbo += (weight * terms).sum() / 2
+        mean, variance = jnp.concatenate(draft.means), jnp.concatenate(draft.variances)
+        log_variance = jnp.log(jnp.where(variance > 0, variance, 1))
+        terms = expected_log(shape, rate) + 1 + log_variance - shape / rate * (mean**2 + variance)
+        elbo = self.all_weights @ terms / 2 - gamma_gap(shape, rate, self.prior, self.prior)
         return Candidate(draft.means, draft.variances, shape, rate, elbo)
 
     def _turn(self, _: int, draft: Draft) -> Draft:
@@ -170,8 +170,7 @@ class CandidateFit:
         return variance * projection * inverse, variance
 
     def _rate(self, means: Columns, variances: Columns) -> Array:
-        energy = [weight @ square for weight, square in zip(self.row_weights, squares(means, variances), strict=True)]
-        return self.prior + jnp.stack(energy).sum() / 2
+        return self.prior + self.all_weights @ jnp.concatenate(squares(means, variances)) / 2
 
 
 def added(factors: Factors, candidate: Candidate, slot: Array) -> Factors:
