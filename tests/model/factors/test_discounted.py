@@ -198,7 +198,9 @@ def test_a_short_window_and_its_statistics_know_as_much_as_a_long_window():
     active = np.asarray(whole.factors.active)
     np.testing.assert_allclose(other.precision[active], one.precision[active], rtol=1e-10)
     one, other = (
-        updates.update_rate(settings, case.outliers, case.window, omega)
+        updates.update_rate(
+            settings, case.outliers, omega, updates.slice_sums(case.outliers, case.window, case.window.values**2)
+        )
         for case, omega in zip((whole, core), omegas, strict=True)
     )
     np.testing.assert_allclose((other.rate_a, other.rate_b), (one.rate_a, one.rate_b), rtol=1e-10)
@@ -231,10 +233,10 @@ def coordinate_steps(settings, shape):
         return step
 
     own = {
-        "ρ": lambda o, w, _, e: updates.update_probability(o, w, e),
-        "π": lambda o, w, s, e: updates.update_rate(settings, o, w, s),
-        "κ": lambda o, w, s, e: updates.update_ratio(settings, o, w, s, e),
-        "φ": lambda o, w, _, e: updates.update_slice_scale(o, w, e),
+        "ρ": lambda o, w, _, e: updates.update_probability(o, w, e)[0],
+        "π": lambda o, w, s, e: updates.update_rate(settings, o, s, updates.slice_sums(o, w, e)),
+        "κ": lambda o, w, s, e: updates.update_ratio(settings, o, s, updates.slice_sums(o, w, e)),
+        "φ": lambda o, w, _, e: updates.update_slice_scale(o, updates.slice_sums(o, w, e)),
         "τ": lambda o, w, s, e: updates.update_noise(settings, o, w, s, e),
     }
     steps = {f"axis {axis}": axis_step(axis) for axis in [*range(1, len(shape) + 1), 0]}

@@ -90,7 +90,7 @@ def test_the_worth_of_a_slice_is_its_part_of_the_bound(seed):
 
     def both(scale, ratio):
         one = replace(state, slice_scale=jnp.asarray([scale]), ratio=jnp.asarray(ratio))
-        one = updates.update_probability(one, window, residual**2)
+        one, _ = updates.update_probability(one, window, residual**2)
         bound = elbo.contaminated(settings, one, window, jnp.ones(1), residual, nothing)
         return float(bound), float(mixture.slice_worth(one, window.mask, residual**2))
 

@@ -24,7 +24,7 @@ def test_probabilities_rate_ratio_and_scales(shape, size, length):
     settings, core, square, omega, s = setting(shape, size, length)
     mask = np.asarray(core.window.mask)
     tau = s["noise_shape"] / s["noise_rate"]
-    new = updates.update_probability(core.outliers, core.window, square)
+    new, sums = updates.update_probability(core.outliers, core.window, square)
     for index in dense.entries(square):
         phi = s["slice_scale"][index[0]]
         clean = digamma(s["rate_b"]) - 0.5 * np.log(phi) - 0.5 * tau[index[1:]] * square[index] / phi
@@ -34,15 +34,19 @@ def test_probabilities_rate_ratio_and_scales(shape, size, length):
 
     rho = s["probability"]
     per_entry = omega.reshape(-1, *[1] * len(shape))
-    new = updates.update_rate(settings, core.outliers, core.window, omega)
+    for found, expected in zip(sums, updates.slice_sums(new, core.window, square), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    sums = updates.slice_sums(core.outliers, core.window, square)
+    new = updates.update_rate(settings, core.outliers, omega, sums)
     np.testing.assert_allclose(new.rate_a, 0.02 * 50 + (per_entry * rho).sum(), rtol=1e-10)
     np.testing.assert_allclose(new.rate_b, 0.98 * 50 + (per_entry * mask * (1 - rho)).sum(), rtol=1e-10)
 
-    new = updates.update_ratio(settings, core.outliers, core.window, omega, square * 100)
+    larger = updates.slice_sums(core.outliers, core.window, square * 100)
+    new = updates.update_ratio(settings, core.outliers, omega, larger)
     expected = (per_entry * rho * tau * square * 100).sum() / (per_entry * rho).sum()
     np.testing.assert_allclose(new.ratio, max(expected, 30, s["slice_scale"].max()), rtol=1e-10)
 
-    new = updates.update_slice_scale(core.outliers, core.window, square)
+    new = updates.update_slice_scale(core.outliers, sums)
     for t in range(length):
         clean = mask[t] * (1 - rho[t])
         ratio = (30 + (clean * tau * square[t]).sum()) / (30 + clean.sum())

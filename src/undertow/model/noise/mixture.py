@@ -66,6 +66,11 @@ def slice_scales(state: Contaminated, mask: Array, probability: Array, square: A
     """φ_t = (ν + Σ O (1−ρ) τ̄ E r²) / (ν + Σ O (1−ρ)), at most κ."""
     energy = over_slice((1 - probability) * energies(state, mask, square))
     count = over_slice(mask.astype(energy.dtype)) - over_slice(probability)
+    return scale_by(state, energy, count)
+
+
+def scale_by(state: Contaminated, energy: Array, count: Array) -> Array:
+    """The same, given both sums of every slice."""
     return jnp.minimum((SLICE_PRIOR + energy) / (SLICE_PRIOR + count), state.ratio)
 
 

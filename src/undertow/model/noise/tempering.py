@@ -47,7 +47,7 @@ def reset_noise(
         pool_rate=state.pool_rate * factor,
         noise_rate=state.noise_rate * factor,
     )
-    return update_probability(state, window, square)
+    return update_probability(state, window, square)[0]
 
 
 def too_wide(settings: Settings, state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:

@@ -6,7 +6,10 @@ Each is an exact coordinate step of the ELBO, given E r² = (y − m̄ − x̄)�
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -15,14 +18,15 @@ from undertow.model.flow import shared
 from undertow.model.noise import pooled
 from undertow.model.noise.mixture import (
     energies,
+    log_rates,
     outlier_probability,
     precision,
     rate_prior,
     robustness_weight,
-    slice_scales,
+    scale_by,
 )
 from undertow.model.settings import Settings
-from undertow.model.types import Contaminated, Window, along_time, over_slice, over_time
+from undertow.model.types import Contaminated, Window, over_time
 
 
 def update(
@@ -36,33 +40,71 @@ def update(
 def _updated(
     settings: Settings, state: Contaminated, window: Window, slice_weights: Array, square: Array
 ) -> Contaminated:
-    state = update_probability(state, window, square)
-    state = update_rate(settings, state, window, slice_weights)
-    state = update_ratio(settings, state, window, slice_weights, square)
-    state = update_slice_scale(state, window, square)
+    state, sums = update_probability(state, window, square)
+    state = update_rate(settings, state, slice_weights, sums)
+    state = update_ratio(settings, state, slice_weights, sums)
+    state = update_slice_scale(state, sums)
     return update_noise(settings, state, window, slice_weights, square)
 
 
-def update_probability(state: Contaminated, window: Window, square: Array) -> Contaminated:
-    """ρ of every entry of the window; ω does not enter, since it weighs likelihood and entropy alike."""
-    scale = along_time(state.slice_scale, square)
-    return replace(state, probability=outlier_probability(state, window.mask, square, scale))
+class SliceSums(NamedTuple):
+    """Sums over the entries of every slice, each (W,): all that π, κ and φ need of them.
+
+    Attributes:
+        observed: ΣO.
+        flagged: Σρ.
+        outlying: Σρτ̄E r².
+        usual: Σ(1−ρ)τ̄E r².
+    """
+
+    observed: Array
+    flagged: Array
+    outlying: Array
+    usual: Array
 
 
-def update_rate(settings: Settings, state: Contaminated, window: Window, slice_weights: Array) -> Contaminated:
+def slice_sums(state: Contaminated, window: Window, square: Array) -> SliceSums:
+    """The sums by ρ as it is."""
+    sums: SliceSums = jax.vmap(partial(_sums, state))(window.mask, state.probability, square)
+    return sums
+
+
+def _sums(state: Contaminated, mask: Array, probability: Array, square: Array) -> SliceSums:
+    """Of one slice."""
+    energy = energies(state, mask, square)
+    return SliceSums(
+        mask.sum(dtype=energy.dtype),
+        probability.sum(),
+        (probability * energy).sum(),
+        ((1 - probability) * energy).sum(),
+    )
+
+
+def update_probability(state: Contaminated, window: Window, square: Array) -> tuple[Contaminated, SliceSums]:
+    """ρ of every entry of the window, and the sums by it, in one pass.
+
+    ω does not enter, since it weighs likelihood and entropy alike.
+    """
+    rates = log_rates(state)
+
+    def slice_of(mask: Array, square: Array, scale: Array) -> tuple[Array, SliceSums]:
+        probability = outlier_probability(state, mask, square, scale, rates)
+        return probability, _sums(state, mask, probability, square)
+
+    probability, sums = jax.vmap(slice_of)(window.mask, square, state.slice_scale)
+    return replace(state, probability=probability), sums
+
+
+def update_rate(settings: Settings, state: Contaminated, slice_weights: Array, sums: SliceSums) -> Contaminated:
     """q(π) = Beta(α0 + Σωρ, β0 + ΣωO(1−ρ))."""
     prior_a, prior_b = discounted.rate_prior(state.discounted, *rate_prior(settings))
-    flagged = slice_weights @ over_slice(state.probability)
-    observed = slice_weights @ over_slice(window.mask.astype(flagged.dtype))
+    flagged, observed = slice_weights @ sums.flagged, slice_weights @ sums.observed
     return replace(state, rate_a=prior_a + flagged, rate_b=prior_b + jnp.maximum(observed - flagged, 0))
 
 
-def update_ratio(
-    settings: Settings, state: Contaminated, window: Window, slice_weights: Array, square: Array
-) -> Contaminated:
+def update_ratio(settings: Settings, state: Contaminated, slice_weights: Array, sums: SliceSums) -> Contaminated:
     """κ = max(κ_min, φ, Σ ω ρ τ̄ E r² / Σ ω ρ): the clip is the constrained maximiser, so the ELBO cannot fall."""
-    flagged = slice_weights @ over_slice(state.probability)
-    energy = slice_weights @ over_slice(state.probability * energies(state, window.mask, square))
+    flagged, energy = slice_weights @ sums.flagged, slice_weights @ sums.outlying
     if state.discounted is not None:
         flagged, energy = flagged + state.discounted.flagged, energy + state.discounted.energy
     ratio = jnp.where(flagged > 0, energy / jnp.where(flagged > 0, flagged, 1), 0)
@@ -70,9 +112,9 @@ def update_ratio(
     return replace(state, ratio=jnp.maximum(ratio, least))
 
 
-def update_slice_scale(state: Contaminated, window: Window, square: Array) -> Contaminated:
+def update_slice_scale(state: Contaminated, sums: SliceSums) -> Contaminated:
     """φ of every slice in the window."""
-    return replace(state, slice_scale=slice_scales(state, window.mask, state.probability, square))
+    return replace(state, slice_scale=scale_by(state, sums.usual, sums.observed - sums.flagged))
 
 
 def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> tuple[Array, Array]:
