@@ -17,7 +17,7 @@ from jax.scipy.special import xlogy
 from undertow.model.defaults import PAPER_PRIOR, SLICE_PRIOR
 from undertow.model.factors import discounted
 from undertow.model.factors.rows import all_covariances, all_means, row_weights, temporal_weights
-from undertow.model.linalg.symmetric import log_determinant
+from undertow.model.linalg.symmetric import diagonal, log_determinant
 from undertow.model.noise import mixture, pooled
 from undertow.model.noise.gaussian_gamma import squares as paper_squares
 from undertow.model.noise.special import log_beta_change
@@ -52,7 +52,7 @@ def low_rank(factors: Factors, time_weights: Array, prior: float) -> Array:
     mean, covariance = jnp.concatenate(all_means(factors)), jnp.concatenate(all_covariances(factors))
     keep = active[:, None] & active[None, :] & (weight > 0)[:, None, None]
     entropies = log_determinant(jnp.where(keep, covariance, jnp.eye(active.shape[0], dtype=mean.dtype)))
-    squares = mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)
+    squares = mean**2 + diagonal(covariance)
     log_precision = pooled.expected_log(factors.precision_shape, factors.precision_rate)
     per_component = jnp.where(active, log_precision + 1 - factors.precision * squares, 0)
     rows = (weight * (per_component.sum(axis=-1) + entropies)).sum() / 2

@@ -29,7 +29,7 @@ from undertow.model.defaults import (
     UNKNOWN,
     WALK_RATIOS,
 )
-from undertow.model.types import FilterBank, Level, Window
+from undertow.model.types import FilterBank, Level, Window, put
 
 
 def init(length: int, shape: tuple[int, ...], dtype: jnp.dtype) -> Level:
@@ -78,8 +78,8 @@ def arrive(level: Level, window: Window) -> Level:
     expected = coming(level, before)
     return replace(
         level,
-        mean=level.mean.at[slot].set(expected.mean[0]),
-        variance=level.variance.at[slot].set(expected.variance[0]),
+        mean=put(level.mean, slot, expected.mean[0]),
+        variance=put(level.variance, slot, expected.variance[0]),
         start_mean=level.next_mean,
         start_variance=level.next_variance,
     )

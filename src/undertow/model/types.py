@@ -262,6 +262,12 @@ def over_slice(values: Array) -> Array:
     return values.reshape(values.shape[0], -1).sum(axis=1)
 
 
+def put(ring: Array, slot: Array, value: Array) -> Array:
+    """A ring of slices with one of them replaced."""
+    replaced: Array = lax.dynamic_update_index_in_dim(ring, value.astype(ring.dtype), slot, 0)
+    return replaced
+
+
 def over_time(part: Callable[..., tuple[Array, Array]], *arrays: Array) -> tuple[Array, Array]:
     """Σ_t part(arrays at t), two sums together.
 

@@ -26,7 +26,7 @@ from jax import Array
 
 from undertow.model.defaults import RETENTION_PRIOR, RIDGE
 from undertow.model.factors.rows import all_means, collect, contract, moments, plan, second_moment, solve_rows
-from undertow.model.linalg.symmetric import multiplicity, pack
+from undertow.model.linalg.symmetric import diagonal, multiplicity, pack
 from undertow.model.noise import pooled as noise
 from undertow.model.noise.pooled import expected_log, noise_floor
 from undertow.model.settings import Settings
@@ -79,7 +79,7 @@ def absorb_rows(
     `weight` is that of the slice from now on, μ^W; 0 if none is evicted.
     """
     grams, projections = mode_statistics(factors, weights, targets)
-    variance = jnp.diagonal(factors.row_covariances[0])
+    variance = diagonal(factors.row_covariances[0])
     used = factors.active & (variance > 0)
     entropy = jnp.where(used, 1 + jnp.log(jnp.where(used, variance, 1)), 0)
 

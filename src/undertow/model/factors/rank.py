@@ -17,6 +17,7 @@ from undertow.model.defaults import NEGLIGIBLE
 from undertow.model.factors import discounted, layout
 from undertow.model.factors.rows import all_covariances, all_means, row_weights, with_axis
 from undertow.model.flow import only_if
+from undertow.model.linalg.symmetric import diagonal
 from undertow.model.types import EntryIndex, Factors
 
 
@@ -30,7 +31,7 @@ def update_precision(factors: Factors, time_weights: Array, prior: float) -> Fac
     rows = zip(row_weights(factors, time_weights), all_means(factors), all_covariances(factors), strict=True)
     for weight, mean, covariance in rows:
         shape = shape + weight.sum() / 2
-        rate = rate + weight @ (mean**2 + jnp.diagonal(covariance, axis1=-2, axis2=-1)) / 2
+        rate = rate + weight @ (mean**2 + diagonal(covariance)) / 2
     if factors.discounted is not None:
         shape, rate = shape + factors.discounted.row_count / 2, rate + factors.discounted.row_square / 2
     return replace(factors, precision_shape=jnp.broadcast_to(shape, rate.shape), precision_rate=rate)

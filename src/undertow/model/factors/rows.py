@@ -29,10 +29,10 @@ from jax import Array, lax
 
 from undertow.model.defaults import SMALL_WINDOW
 from undertow.model.flow import shared
-from undertow.model.linalg.symmetric import inverse, outer, pack, unpack
+from undertow.model.linalg.symmetric import diagonal, inverse, pack, unpack
 from undertow.model.platform import on_cpu
 from undertow.model.settings import Settings
-from undertow.model.types import Factors
+from undertow.model.types import Factors, put
 
 Sums = Callable[[Factors, int], Any]
 """G (rows, P) and g (rows, R) of all rows of an axis, given the factors as they are now, in the form `solve` takes."""
@@ -42,7 +42,7 @@ Solution = tuple[Array, Array, Array]
 
 def second_moment(mean: Array, covariance: Array) -> Array:
     """B: packed E[aaᵀ] of every row, (rows, P)."""
-    return outer(mean) + pack(covariance)
+    return pack(mean[..., :, None] * mean[..., None, :] + covariance)
 
 
 def contract(tensor: Array, columns: Array, axis: int) -> Array:
@@ -107,7 +107,7 @@ def solve_rows(gram: Array, projection: Array, precision: Array, active: Array, 
     inverse_weight = jnp.where(used, 1 / jnp.where(used, weight, 1), 0)
     eye = jnp.eye(size, dtype=gram.dtype)
     matrices = jnp.where(both, unpack(gram) * inverse_weight[:, None, None], 0) + eye * jnp.where(active, precision, 1)
-    scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
+    scale = 1 / jnp.sqrt(diagonal(matrices))
     covariance, solved = inverse(matrices * scale[:, :, None] * scale[:, None, :] + 4 * tiny * eye)
     covariance = covariance * scale[:, :, None] * scale[:, None, :]
     scaled = projection * inverse_weight[:, None]
@@ -163,8 +163,8 @@ def with_row(factors: Factors, slot: Array, mean: Array, covariance: Array) -> F
     """The factors with the temporal row of one slot replaced."""
     return replace(
         factors,
-        row_means=factors.row_means.at[slot].set(mean),
-        row_covariances=factors.row_covariances.at[slot].set(covariance),
+        row_means=put(factors.row_means, slot, mean),
+        row_covariances=put(factors.row_covariances, slot, covariance),
     )
 
 

@@ -23,8 +23,13 @@ def unpack(packed: Array) -> Array:
 
 def outer(vectors: Array) -> Array:
     """Packed vvᵀ of the last axis: (..., R) → (..., P)."""
-    rows, columns = np.triu_indices(vectors.shape[-1])
-    return _at(vectors, rows) * _at(vectors, columns)
+    return pack(vectors[..., :, None] * vectors[..., None, :])
+
+
+def diagonal(matrices: Array) -> Array:
+    """(..., R, R) → (..., R)."""
+    size = matrices.shape[-1]
+    return matrices.reshape(*matrices.shape[:-2], size * size)[..., :: size + 1]
 
 
 def multiplicity(size: int) -> Array:
@@ -56,7 +61,7 @@ def _by_cholesky(matrices: Array) -> tuple[Array, Array]:
 
 def log_determinant(matrices: Array) -> Array:
     """ln |det| of symmetric matrices (rows, R, R) → (rows,)."""
-    scale = 1 / jnp.sqrt(jnp.diagonal(matrices, axis1=-2, axis2=-1))
+    scale = 1 / jnp.sqrt(diagonal(matrices))
     logarithms: Array = eliminated(
         matrices * scale[:, :, None] * scale[:, None, :],
         lambda _, pivots: jnp.log(jnp.abs(pivots)).sum(axis=-1),

@@ -28,7 +28,7 @@ from undertow.model.noise import pooled, tempering, updates
 from undertow.model.noise.mixture import noise_now, precision, rate_prior, robustness_weight
 from undertow.model.noise.robust_start import fit_row
 from undertow.model.settings import Settings
-from undertow.model.types import Contaminated, Factors, Level, Window, along_time
+from undertow.model.types import Contaminated, Factors, Level, Window, along_time, put
 
 update = updates.update
 too_wide = tempering.too_wide
@@ -81,8 +81,8 @@ def infer(state: Contaminated, factors: Factors, window: Window, level: Level | 
     factors = with_row(factors, slot, fit.row.row_means[0], fit.row.row_covariances[0])
     state = replace(
         state,
-        probability=state.probability.at[slot].set(fit.probability[0]),
-        slice_scale=state.slice_scale.at[slot].set(fit.scale[0]),
+        probability=put(state.probability, slot, fit.probability[0]),
+        slice_scale=put(state.slice_scale, slot, fit.scale[0]),
         ratio=fit.ratio,
     )
     return state, factors

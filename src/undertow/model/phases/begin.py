@@ -17,7 +17,7 @@ from undertow.model.factors.svd_start import svd_start
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.evict import evict
 from undertow.model.settings import Settings
-from undertow.model.types import Core, EntryIndex, Window
+from undertow.model.types import Core, EntryIndex, Window, put
 
 
 def begin(
@@ -72,9 +72,9 @@ def write(window: Window, values: Array, mask: Array, entry_index: EntryIndex | 
     slot = jnp.mod(window.newest + 1, length)
     return replace(
         window,
-        values=window.values.at[slot].set(values),
-        mask=window.mask.at[slot].set(mask),
+        values=put(window.values, slot, values),
+        mask=put(window.mask, slot, mask),
         newest=slot,
         filled=jnp.minimum(window.filled + 1, length),
-        entry_index=jax.tree.map(lambda ring, new: ring.at[slot].set(new), window.entry_index, entry_index),
+        entry_index=jax.tree.map(lambda ring, new: put(ring, slot, new), window.entry_index, entry_index),
     )

@@ -16,7 +16,7 @@ from undertow.model.flow import either
 from undertow.model.noise.models import outlier_model
 from undertow.model.report import Report, report_slice, usual_noise
 from undertow.model.settings import Settings
-from undertow.model.types import Core, Level, OutlierState, Window
+from undertow.model.types import Core, Level, OutlierState, Window, put
 
 
 def closed(settings: Settings, window: Window, progress: Progress) -> Progress:
@@ -62,8 +62,8 @@ def _left_out(settings: Settings, condition: Array, core: Core, before: Core) ->
     window, slot = core.window, core.window.newest
     window = replace(
         window,
-        values=window.values.at[slot].set(jnp.where(condition, 0, window.values[slot])),
-        mask=window.mask.at[slot].set(~condition & window.mask[slot]),
+        values=put(window.values, slot, jnp.where(condition, 0, window.values[slot])),
+        mask=put(window.mask, slot, ~condition & window.mask[slot]),
     )
     rows = before.factors.row_means[0], before.factors.row_covariances[0]
     factors = with_row(before.factors, slot, jnp.zeros_like(rows[0]), jnp.zeros_like(rows[1]))
