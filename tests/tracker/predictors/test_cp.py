@@ -1,0 +1,116 @@
+"""The CP model as a predictor: leaving out an entry, against dense least squares that actually leave it out."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import dense
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from undertow.tracker.predictors.cp import CP, LARGE_SLICE, LARGEST_RANK, configs, left_out, used
+
+SHAPE, COMPONENTS, LENGTH = (4, 3, 2), 3, 5
+
+
+def made(filled, seed=0):
+    """A state with random factors, `filled` slices in its window, and a slice with outliers and gaps."""
+    _, core = dense.random_core(SHAPE, COMPONENTS, LENGTH, "default", seed=seed)
+    window = replace(core.window, filled=jnp.asarray(filled, jnp.int32), newest=jnp.asarray(1, jnp.int32))
+    core = replace(core, window=window)
+    rng = np.random.default_rng(seed)
+    values, mask = rng.normal(size=SHAPE), rng.random(SHAPE) < 0.6
+    noise, probability = rng.uniform(0.2, 1, SHAPE), np.where(mask, rng.choice([0, 0, 0.5, 1], SHAPE), 0)
+    report = (jnp.asarray(noise), jnp.asarray(probability))
+    return core, jnp.asarray(np.where(mask, values, 0)), jnp.asarray(mask), report
+
+
+@jax.jit
+def predicted(core, values, mask, report):
+    noise, probability = report
+    seen = SimpleNamespace(noise_variance=noise, outlier_probability=probability)
+    return left_out.__wrapped__(core, values, mask, seen, None)
+
+
+def design_of(core):
+    factors = [np.asarray(means) for means in core.factors.means]
+    columns = []
+    for component in range(COMPONENTS):
+        column = np.ones(())
+        for means in factors:
+            column = np.multiply.outer(column, means[:, component])
+        columns.append(column.ravel())
+    return np.stack(columns, 1)
+
+
+def row_prior(core, filled):
+    """Mean and precision of the next temporal row by loops over the ring buffer, oldest first."""
+    rows, newest = np.asarray(core.factors.row_means), int(core.window.newest)
+    if filled <= 2:
+        return np.zeros(COMPONENTS), np.asarray(core.factors.precision)
+    ordered = [rows[(newest - age) % LENGTH] for age in reversed(range(filled))]
+    centre, precision = np.zeros(COMPONENTS), np.zeros(COMPONENTS)
+    for component in range(COMPONENTS):
+        series = np.array([row[component] for row in ordered])
+        before, now = series[:-1], series[1:]
+        pull = np.clip(before @ now / max(before @ before, 1e-12), 0, 1)
+        precision[component] = 1 / (np.mean((now - pull * before) ** 2) + 1e-6)
+        centre[component] = pull * series[-1]
+    return centre, precision
+
+
+@pytest.mark.parametrize("filled", [0, 2, 3, 5])
+def test_every_entry_is_predicted_without_itself(filled, double):
+    core, values, mask, report = made(filled)
+    found = predicted(core, values, mask, report)
+    design, (centre, precision) = design_of(core), row_prior(core, filled)
+    y, observed = np.asarray(values).ravel(), np.asarray(mask).ravel()
+    noise = np.asarray(report[0]).ravel()
+    trust = np.where(observed, (1 - np.asarray(report[1]).ravel()) / noise, 0)
+    for entry in range(y.size):
+        kept = (np.arange(y.size) != entry) & (trust > 0)
+        # Ridge regression: the prior of the row as further observations of it.
+        wide = np.vstack([np.sqrt(trust[kept])[:, None] * design[kept], np.diag(np.sqrt(precision))])
+        target = np.concatenate([np.sqrt(trust[kept]) * y[kept], np.sqrt(precision) * centre])
+        row = np.linalg.lstsq(wide, target, rcond=None)[0]
+        spread = np.linalg.inv(wide.T @ wide)
+        assert float(found.mean[entry]) == pytest.approx(design[entry] @ row, rel=1e-6, abs=1e-9)
+        assert float(found.variance[entry]) == pytest.approx(
+            design[entry] @ spread @ design[entry], rel=1e-6, abs=1e-12
+        )
+    np.testing.assert_allclose(found.noise, noise, rtol=1e-9)
+
+
+def test_a_nearly_empty_slice_follows_the_past(double):
+    core, values, mask, report = made(LENGTH)
+    found = predicted(core, jnp.zeros_like(values), jnp.zeros_like(mask), report)
+    centre, _ = row_prior(core, LENGTH)
+    np.testing.assert_allclose(found.mean, design_of(core) @ centre, rtol=1e-6, atol=1e-9)
+
+
+def test_an_entry_is_learned_from_unless_it_is_withheld():
+    mask, weights = jnp.asarray([True, True, True, False]), jnp.asarray([1.0, 0.5, 0.51, 1.0])
+    assert used(mask, weights).tolist() == [True, False, True, False]
+
+
+def test_settings_follow_the_size_of_slices():
+    small = configs((6, 5))
+    assert [config.robust for config in small] == [True, False]
+    large = configs((LARGE_SLICE + 1,))
+    assert len(large) == 1
+    assert large[0].window < small[0].window
+
+
+def test_slots_double_where_all_are_in_use():
+    model = CP.new(configs((6, 5))[0], (6, 5))
+    full = model.state.config.max_rank
+    assert model.state.capacity == full
+    grown = replace(model, rank=full)._grown()
+    assert grown.config.max_rank == min(2 * full, LARGEST_RANK)
+    assert grown.core.factors.means[0].shape[1] == grown.config.max_rank
+    assert model._grown() is model.state  # no component is in use
+
+
+def test_the_unit_is_left_to_the_tracker():
+    assert CP.new(configs((6, 5))[0], (6, 5)).state.unit == 1.0
