@@ -178,3 +178,13 @@ def test_the_variance_of_a_long_gap_is_bounded(learned):
     for _ in range(3):
         state, _ = learn(levels.LevelState(**{**vars(state), "variance": np.full_like(state.variance, 1e9)}), nothing)
     assert float(state.variance.max()) <= levels.WIDEST
+
+
+@pytest.mark.parametrize("jump", [1e6, 1e9, 1e12])
+def test_huge_jumps_leave_everything_finite(stream, jump):
+    values = stream[0].copy()
+    values[6:] *= jump
+    state, predictions, means = run((values, stream[1]))
+    assert np.isfinite(means).all()
+    assert all(np.isfinite([made.mean, made.variance, made.noise]).all() for made in predictions)
+    assert np.isfinite(state.score).all()

@@ -24,6 +24,9 @@ TEMPER = 0.2
 """Of the likelihoods: they say less about the pace than they would if the data were random walks."""
 PRIOR_COUNT = 3.0
 """Observations that the noise of the other entries is worth to an entry."""
+MOST_SURPRISE = 1e4
+"""Largest squared error over its expectation that counts: beyond it, rounding decides between paces, and the compiler
+may round the same number in two ways."""
 WIDEST = 1e4
 """Largest variance of a level over that of the noise."""
 
@@ -86,7 +89,8 @@ class Level:
         noise, predicted = _noise(state), state.variance + _column(RATIOS)
         error = jnp.where(observed, given.values - state.mean, 0)
         expected = noise * (predicted + 1)
-        likelihood = -0.5 * weight * (error**2 / expected + jnp.log(expected))
+        surprise = jnp.minimum(error**2 / expected, MOST_SURPRISE)
+        likelihood = -0.5 * weight * (surprise + jnp.log(expected))
         known = observed & state.seen
         gain = weight * predicted / (weight * predicted + 1)
         after = LevelState(
