@@ -121,6 +121,12 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     means, variances, noises = (
         jnp.vstack([getattr(one, part) for one in said]) for part in ("mean", "variance", "noise")
     )
+    # Who has lost track says what the level says.
+    sound = jnp.isfinite(means) & jnp.isfinite(variances) & jnp.isfinite(noises)
+    means, variances, noises = (
+        jnp.where(sound, made, one)
+        for made, one in ((means, level.mean), (variances, level.variance), (noises, level.noise))
+    )
     previous = simplex_weights(core.gram)
     probability, _, _ = _outliers(core, values, mask, previous, means, variances, noises)
     x = scales.plain(jnp.where(mask, values, 0), scale)
@@ -194,6 +200,7 @@ def learn(
     level, level_mean = LEVEL.learn(level_state, given)
     covariances_after, covariance_means = COVARIANCES.learn(core.covariances, given)
     means = jnp.vstack([level_mean, covariance_means, *from_cp])
+    means = jnp.where(jnp.isfinite(means), means, level_mean)
     trust = 1 - jnp.exp(-verdict.learn.sum() / FEW)
     z = trust * (verdict.weights @ means) + (1 - trust) * verdict.past
     anything = mask.any()

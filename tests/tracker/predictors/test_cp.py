@@ -75,10 +75,8 @@ def test_every_entry_is_predicted_without_itself(filled, double):
         target = np.concatenate([np.sqrt(trust[kept]) * y[kept], np.sqrt(precision) * centre])
         row = np.linalg.lstsq(wide, target, rcond=None)[0]
         spread = np.linalg.inv(wide.T @ wide)
-        assert float(found.mean[entry]) == pytest.approx(design[entry] @ row, rel=1e-6, abs=1e-9)
-        assert float(found.variance[entry]) == pytest.approx(
-            design[entry] @ spread @ design[entry], rel=1e-6, abs=1e-12
-        )
+        assert float(found.mean[entry]) == pytest.approx(design[entry] @ row, rel=1e-4, abs=1e-5)
+        assert float(found.variance[entry]) == pytest.approx(design[entry] @ spread @ design[entry], rel=1e-4, abs=1e-6)
     np.testing.assert_allclose(found.noise, noise, rtol=1e-9)
 
 
@@ -86,7 +84,7 @@ def test_a_nearly_empty_slice_follows_the_past(double):
     core, values, mask, report = made(LENGTH)
     found = predicted(core, jnp.zeros_like(values), jnp.zeros_like(mask), report)
     centre, _ = row_prior(core, LENGTH)
-    np.testing.assert_allclose(found.mean, design_of(core) @ centre, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.mean, design_of(core) @ centre, rtol=1e-4, atol=1e-6)
 
 
 def test_an_entry_is_learned_from_unless_it_is_withheld():
@@ -114,3 +112,15 @@ def test_slots_double_where_all_are_in_use():
 
 def test_the_unit_is_left_to_the_tracker():
     assert CP.new(configs((6, 5))[0], (6, 5)).state.unit == 1.0
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e6, 1e11])
+def test_factors_of_very_different_size_stay_finite(size):
+    """In single precision, with hardly any noise."""
+    core, values, mask, report = jax.tree.map(
+        lambda leaf: jnp.asarray(leaf, jnp.float32) if leaf.dtype == np.float64 else leaf, made(LENGTH)
+    )
+    means = (core.factors.means[0].at[:, 0].multiply(size), *core.factors.means[1:])
+    core = replace(core, factors=replace(core.factors, means=means))
+    found = predicted(core, values * size, mask, (report[0] * 1e-10, report[1]))
+    assert np.isfinite([found.mean, found.variance, found.noise]).all()

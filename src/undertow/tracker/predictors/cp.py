@@ -103,7 +103,10 @@ def left_out(core: Core, values: Array, mask: Array, report: Report, settings: S
     noise = report.noise_variance.ravel() + 1e-12
     trust = jnp.where(flat_mask, (1 - report.outlier_probability.ravel()) / noise, 0)
     gram = design.T @ (trust[:, None] * design) + jnp.diag(precision)
-    inverse = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(gram), True), jnp.eye(gram.shape[0]))
+    # In units of its diagonal, or single precision would not do where sizes differ by orders of magnitude.
+    unit = jax.lax.rsqrt(jnp.diag(gram))
+    root = jnp.linalg.cholesky(gram * unit * unit[:, None] + 1e-6 * jnp.eye(unit.size))
+    inverse = jax.scipy.linalg.cho_solve((root, True), jnp.diag(unit)) * unit[:, None]
     row = inverse @ (design.T @ (trust * y) + precision * centre)
     fit, variance = design @ row, ((design @ inverse) * design).sum(1)
     left = 1 - jnp.minimum(variance * trust, 0.999)
