@@ -88,7 +88,7 @@ def test_a_run_of_several_models_goes_on_with_the_one_that_predicted_best(tmp_pa
     assert (summary.slices, summary.new_slices) == (9, 3)
     best = ut.load(HERE / "default.ckpt")
     last = [best.update(one).low_rank for one in x[6:]][-1]
-    np.testing.assert_allclose(open_store(folder).slice("low_rank", 8), last, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(open_store(folder).slice("mean", 8), last, rtol=1e-5, atol=1e-5)
 
 
 def test_a_recorded_store_is_read_and_gone_on_with(tmp_path, monkeypatch):

@@ -162,7 +162,7 @@ def _settings(run: StoredRun) -> Html:
         "kept": ", ".join(run.kept) or "values per slice only",
     }
     cells = (element("div", element("dt", name), element("dd", str(value))) for name, value in rows.items())
-    shown_first = ", ".join(f"ds.{name}" for name in (run.kept or ("rank", "noise_std"))[:4])
+    shown_first = ", ".join(f'ds["{name}"]' for name in (run.kept or ("rank", "noise_std"))[:4])
     code = f'import xarray as xr\n\nds = xr.open_zarr("{run.folder.name}")\n{shown_first}'
     source = f"Source {run.dataset.attrs.get('fingerprint', '')}"
     return joined(

@@ -71,9 +71,9 @@ def the_events(run: StoredRun, times: list[str]) -> str:
     if not found:
         return ""
     rows = [(one.what, times[one.first], times[one.last], str(one.last - one.first + 1)) for one in found]
-    count = f"the last {_MOST_EVENTS} of {len(rows)}" if len(rows) > _MOST_EVENTS else ""
+    count = f", the last {_MOST_EVENTS} of {len(rows)}" if len(rows) > _MOST_EVENTS else ""
     return joined(
-        heading(2, "Beyond single entries", count),
+        heading(2, "Events", f"what was wrong beyond single entries{count}"),
         element("section", table(("what", "from", "to", "slices"), rows[-_MOST_EVENTS:], ["slices"]), class_="scroll"),
     )
 
