@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from undertow.tracker.events import Named
 from undertow.tracker.frame import Frame
+from undertow.tracker.step import NAMES as NAMES_BEFORE_CP
 from undertow.tracker.step import Answer
 
 Floats = NDArray[np.floating[Any]]
-NAMES = ("level", "covariance_20", "covariance_100", "centred_covariance", "innovation_covariance", "cp_0", "cp_1")
+NAMES = (*NAMES_BEFORE_CP, "cp_0", "cp_1")
 """Of the predictors, in the order of their weights."""
 
 

@@ -6,6 +6,7 @@ Between them the CP models learn, which are programs of their own (`undertow.mod
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +16,15 @@ from jax.tree_util import register_dataclass
 from undertow.programs.program import program
 from undertow.tracker import events, law, scales
 from undertow.tracker.combination import discounted, simplex_weights
-from undertow.tracker.predictors.base import Given, Prediction
-from undertow.tracker.predictors.covariance import CovarianceState, covariances
+from undertow.tracker.predictors.base import Given, Prediction, Predictor
+from undertow.tracker.predictors.covariance import covariances
 from undertow.tracker.predictors.level import Level, LevelState, restart
 
-LEVEL, COVARIANCES = Level(), covariances()
+LEVEL = Level()
+OTHERS: tuple[Predictor, ...] = (covariances(),)
+"""What predicts beside the level and the CP models; a new predictor is one more line here."""
+NAMES = (*LEVEL.names, *(name for one in OTHERS for name in one.names))
+"""In the order of their weights; those of the CP models follow."""
 SUSPICIOUS = 5.0
 """Standard deviations from its level from which on an observation counts less for the others of its slice."""
 FEW = 3.0
@@ -35,7 +40,7 @@ class Core:
 
     Attributes:
         level: State of the local levels.
-        covariances: State of the covariances.
+        others: States of `OTHERS`.
         gram: Errors of the predictors (K, K).
         past_gram: Errors of what the past alone says (2, 2).
         size: Discounted squared size of a slice.
@@ -46,7 +51,7 @@ class Core:
     """
 
     level: LevelState
-    covariances: CovarianceState
+    others: tuple[Any, ...]
     gram: Array
     past_gram: Array
     size: Array
@@ -95,10 +100,10 @@ class Verdict:
 
 def init(entries: int, cps: int) -> Core:
     """Nothing seen."""
-    size = 1 + len(COVARIANCES) + cps
+    size = len(NAMES) + cps
     return Core(
         level=LEVEL.init(entries),
-        covariances=COVARIANCES.init(entries),
+        others=tuple(one.init(entries) for one in OTHERS),
         gram=jnp.eye(size) * 1e-6,
         past_gram=jnp.eye(PAST) * 1e-6,
         size=jnp.zeros(()),
@@ -117,7 +122,8 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     away = (values - level.mean) ** 2 / (level.variance + level.noise)
     trusted = weight * jnp.minimum(1, SUSPICIOUS**2 / jnp.maximum(away, 1e-6))
     given = Given(values, jnp.where(core.seen > 2, trusted, weight), level.mean)
-    said = (level, COVARIANCES.predict(core.covariances, given), *from_cp)
+    others = (one.predict(state, given) for one, state in zip(OTHERS, core.others, strict=True))
+    said = (level, *others, *from_cp)
     means, variances, noises = (
         jnp.vstack([getattr(one, part) for one in said]) for part in ("mean", "variance", "noise")
     )
@@ -198,8 +204,8 @@ def learn(
     before = LEVEL.predict(level_state, Given(values, verdict.learn, core.last)).mean
     given = Given(values, verdict.learn, before)
     level, level_mean = LEVEL.learn(level_state, given)
-    covariances_after, covariance_means = COVARIANCES.learn(core.covariances, given)
-    means = jnp.vstack([level_mean, covariance_means, *from_cp])
+    others = [one.learn(state, given) for one, state in zip(OTHERS, core.others, strict=True)]
+    means = jnp.vstack([level_mean, *(mean for _, mean in others), *from_cp])
     means = jnp.where(jnp.isfinite(means), means, level_mean)
     trust = 1 - jnp.exp(-verdict.learn.sum() / FEW)
     z = trust * (verdict.weights @ means) + (1 - trust) * verdict.past
@@ -207,7 +213,7 @@ def learn(
     clean = mask & ~verdict.slice_off
     after = Core(
         level=level,
-        covariances=covariances_after,
+        others=tuple(state for state, _ in others),
         gram=verdict.gram,
         past_gram=verdict.past_gram,
         size=verdict.size,

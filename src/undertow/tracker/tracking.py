@@ -129,7 +129,7 @@ def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
     means = tuple(report.low_rank.ravel() for report in reports) or tuple(one.mean for one in said)
     core, answer = step.learn(state.core, verdict, values, flat_mask, scale, means)
     after = replace(state, core=core, cps=learned)
-    best = len(step.COVARIANCES) + 1
+    best = len(step.NAMES)
     chosen = int(np.argmax(np.asarray(verdict.weights)[best:])) if means else 0
     output = TrackerOutput(
         answer=answer,

@@ -198,7 +198,7 @@ def test_before_enough_slices_the_level_speaks(about):
 
 
 def test_several_are_each_what_they_are_alone(both):
-    members = Covariances((20, ZERO), (20, MEAN), (20, LEVEL))
+    members = Covariances(about_zero=(20, ZERO), about_mean=(20, MEAN), about_level=(20, LEVEL))
     states = [both[about][1] for about in (ZERO, MEAN, LEVEL)]
     given = both[ZERO][3]
     stacked = jax.tree.map(lambda *parts: jnp.stack(parts), *states)
@@ -209,7 +209,7 @@ def test_several_are_each_what_they_are_alone(both):
         alone, mean = learn(one, state, given)
         np.testing.assert_allclose(means[number], mean, rtol=1e-3, atol=1e-3)
         np.testing.assert_allclose(after.squares[number], alone.squares, rtol=1e-4)
-    assert len(members) == 3
+    assert members.names == ("about_zero", "about_mean", "about_level")
     assert members.init(4).loadings.shape == (3, 4, 4)
 
 

@@ -43,13 +43,16 @@ class Given:
 
 
 class Predictor(Protocol):
-    """One way of knowing an entry from its past and from the rest of its slice."""
+    """One way of knowing an entry from its past and from the rest of its slice, or several of a kind (M)."""
+
+    names: tuple[str, ...]
+    """In `Result.weights`: one, or one for each of M."""
 
     def init(self, entries: int) -> Any:
         """The state that has seen nothing."""
 
     def predict(self, state: Any, given: Given) -> Prediction:
-        """Every observed entry as if it had not been observed; nothing is learned."""
+        """Every observed entry as if it had not been observed, (n,) or (M, n); nothing is learned."""
 
     def learn(self, state: Any, given: Given) -> tuple[Any, Array]:
-        """The state after the slice, and the mean of every entry given all of the slice (n,)."""
+        """The state after the slice, and the mean of every entry given all of the slice, (n,) or (M, n)."""

@@ -140,16 +140,14 @@ class Covariances:
     """Several covariances as one: every array has one row for each of them (M, …).
 
     Args:
-        members: (half-life in slices, what moments are taken about).
+        **members: By name, (half-life in slices, what moments are taken about).
     """
 
-    def __init__(self, *members: tuple[float, int]) -> None:
-        half_lives, about = zip(*members, strict=True)
+    def __init__(self, **members: tuple[float, int]) -> None:
+        half_lives, about = zip(*members.values(), strict=True)
+        self.names = tuple(members)
         self.forgetting = 0.5 ** (1 / np.array(half_lives, np.float32))
         self.about = np.array(about, np.int32)
-
-    def __len__(self) -> int:
-        return len(self.about)
 
     def init(self, entries: int) -> CovarianceState:
         """Nothing known."""
@@ -172,4 +170,9 @@ class Covariances:
 
 def covariances() -> Covariances:
     """Those of the tracker."""
-    return Covariances((20, ZERO), (100, ZERO), (20, MEAN), (20, LEVEL))
+    return Covariances(
+        covariance_20=(20, ZERO),
+        covariance_100=(100, ZERO),
+        centred_covariance=(20, MEAN),
+        innovation_covariance=(20, LEVEL),
+    )

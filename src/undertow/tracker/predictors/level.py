@@ -56,6 +56,8 @@ class LevelState:
 class Level:
     """A bank of local levels per entry."""
 
+    names = ("level",)
+
     def init(self, entries: int) -> LevelState:
         """Nothing known."""
         bank = (len(RATIOS), entries)
