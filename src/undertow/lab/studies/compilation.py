@@ -1,7 +1,8 @@
 """How large the compiled step is, and what it takes to make it: traced, lowered, compiled, for slices of some shapes.
 
 Processor seconds of all threads together, which also mean something on a machine with other work; JAX's compilation
-cache is off meanwhile. Memory is what the program needs besides its arguments, over that of values and probabilities.
+cache is off meanwhile. Memory is what the compiler plans, arguments and results included, over that of the window's
+values and probabilities.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Making:
         lowered: likewise.
         compiled: likewise.
         kernels: fusions in what the compiler made of it.
-        memory: temporary bytes over those of values and probabilities of the window.
+        memory: bytes as the compiler plans them (arguments, results, temporary arrays), over those of values and
+            probabilities of the window.
     """
 
     lines: int
@@ -64,13 +66,15 @@ def make(shape: tuple[int, ...], level: bool = False) -> Making:
         times.append(time.process_time())
     window = config.window * np.prod(shape) * 2 * np.dtype(config.dtype).itemsize
     memory: Any = compiled.memory_analysis()
+    planned = memory.temp_size_in_bytes + memory.argument_size_in_bytes
+    planned += memory.output_size_in_bytes - memory.alias_size_in_bytes
     return Making(
         lines=len(lowered.as_text().splitlines()),
         traced=times[1] - times[0],
         lowered=times[2] - times[1],
         compiled=times[3] - times[2],
         kernels=(compiled.as_text() or "").count(" fusion("),
-        memory=memory.temp_size_in_bytes / float(window),
+        memory=planned / float(window),
     )
 
 
