@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from stubs import HEAR_SIGNALS, StubModel, differing_files, everything_in, load_stub
+from stubs import HEAR_SIGNALS, StubModel, StubStream, StubTracker, differing_files, everything_in, load_stub
 
 from undertow.cli import main
 from undertow.cli.run import ModelOptions, assignments, default_store
 from undertow.config import PRESETS
+from undertow.runs import run
 
 SMALL = ("--window", "4", "--max-rank", "3")
 
@@ -180,6 +181,14 @@ def test_the_tracker_is_the_default_and_cp_by_name(capsys):
         "undertow: s was started with RobustCP, and this is Tracker: use the same model (--model cp), "
         "or name another store with --store\n"
     )
+
+
+def test_a_store_of_a_tracker_tells_its_weights(capsys):
+    run(StubStream(20), StubTracker(), store="s")
+    assert call("inspect", "s", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["weights"] == {"level": 0.5, "covariance": 0.375, "cp": 0.125}
+    assert facts["slices_with_events"] == 13
 
 
 def test_debug_shows_everything_wherever_it_stands():

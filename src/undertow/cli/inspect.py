@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,6 +14,10 @@ from rich.table import Table
 from undertow.cli.grouping import grouped
 from undertow.cli.source_options import ReadingOptions
 from undertow.cli.terminal import printable
+from undertow.runs.store.layout import EVENTS, WEIGHTS
+
+if TYPE_CHECKING:
+    from undertow.runs.store.reader import StoredRun
 
 
 @grouped
@@ -85,6 +89,7 @@ def _store_facts(path: Path) -> dict[str, Any]:
     steps = {name: run.per_slice(name) for name in ("rank", "noise_std", "observed", "outlier_rate", "status")}
     return {
         "kind": "store",
+        "model": attributes.get("kind"),
         "source": run.source,
         "slices": run.length,
         "shape": list(run.shape),
@@ -98,10 +103,17 @@ def _store_facts(path: Path) -> dict[str, Any]:
         "outlier_rate": float(steps["outlier_rate"].mean()) if run.length else None,
         "alerts": attributes.get("alerts"),
         "threshold": run.threshold,
+        "weights": {name: round(float(mean), 3) for name, mean in zip(run.predictors, _weights(run), strict=False)},
+        "slices_with_events": sum(bool(str(text)) for text in run.per_slice(EVENTS)) if run.predictors else None,
         "slices_flagged": sum(str(text) != "ok" for text in steps["status"]),
         "megabytes": round(sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 2**20, 2),
         "settings": run.settings,
     }
+
+
+def _weights(run: StoredRun) -> Any:
+    """The mean weight of every predictor of a tracker; nothing if there is none, or no slice."""
+    return run.per_slice(WEIGHTS).mean(axis=0) if run.predictors and run.length else ()
 
 
 def _few(labels: tuple[Any, ...]) -> list[str]:

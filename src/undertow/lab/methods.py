@@ -178,9 +178,9 @@ ALL_METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
         Method("undertow", "Undertow", "undertow", "undertow.runs.default_model", undertow_answers, lambda case: {}),
-        robust_cp("undertow_fast", "Undertow (fast)", preset="fast"),
-        robust_cp("undertow_paper", "Undertow (paper)", **PAPER),
-        robust_cp("undertow_paper_converged", "Undertow (paper, converged)", **PAPER, max_iterations=100),
+        robust_cp("undertow_fast", "RobustCP (fast)", preset="fast"),
+        robust_cp("undertow_paper", "RobustCP (paper)", **PAPER),
+        robust_cp("undertow_paper_converged", "RobustCP (paper, converged)", **PAPER, max_iterations=100),
         *map(_of, METHODS.values()),
     )
 }

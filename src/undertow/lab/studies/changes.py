@@ -21,6 +21,7 @@ BACK = 1.5
 LASTING = 3
 """Slices whose median error has to be good to be called back: single ones vary with how large they are."""
 WINDOW = 20
+"""Slices after a change at which the rank is looked at."""
 
 
 def changes(seeds: Sequence[int], reporter: Reporter) -> StudyTable:
@@ -39,7 +40,8 @@ def new_factors(seed: int, reporter: Reporter) -> tuple[int | None, bool]:
     reporter.start(f"new factors, seed {seed}", len(data))
     track = ALL_METHODS["undertow"].follow(data, {}, reporter.tick)
     errors = [float("nan") if error is None else error for error in error_curves(data, track)["all_error"]]
-    reported = any("changed" in flag for flag in track.flags[CHANGE_AT : CHANGE_AT + LASTING])
+    flags = " ".join(track.flags[CHANGE_AT : CHANGE_AT + LASTING])
+    reported = any(word in flags for word in ("changed", "lasting_change", "slice_off"))
     before = np.median(errors[CHANGE_AT - 20 : CHANGE_AT])
     after = range(CHANGE_AT, len(data) - LASTING)
     back = (t for t in after if np.median(errors[t : t + LASTING]) <= BACK * before)
@@ -51,6 +53,6 @@ def changing_rank(seed: int, reporter: Reporter) -> list[int]:
     """The rank reported one window after each change; 30 % seen."""
     data = DATASETS["changing_rank"].case(Condition(0.3), seed).data
     reporter.start(f"changing rank, seed {seed}", len(data))
-    track = ALL_METHODS["undertow"].follow(data, {"window": WINDOW}, reporter.tick)
+    track = ALL_METHODS["undertow"].follow(data, {}, reporter.tick)
     reporter.done()
     return [int(rank) for rank in track.rank[WINDOW::SLICES_PER_RANK]]

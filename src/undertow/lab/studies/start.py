@@ -17,8 +17,8 @@ from typing import Any
 CHILD = """
 import json, sys, time
 begun = time.perf_counter()
-import undertow as ut
-model = ut.RobustCP()
+from undertow.runs.default_model import default_model
+model = default_model()
 imported = time.perf_counter() - begun
 import jax
 import numpy as np
