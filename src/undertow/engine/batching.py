@@ -11,6 +11,7 @@ compiled; rows that are left over in one are computed in vain.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
@@ -78,6 +79,14 @@ def advance_all(
         work(JUDGE)
     result: tuple[Core, Report] = close_all(core, window, progress, present, settings)
     return result
+
+
+def in_threads(work: Callable[[int], Any], count: int) -> list[Any]:
+    """The work of all chunks, several at a time."""
+    if count == 1:
+        return [work(0)]
+    with ThreadPoolExecutor(platform.current().chunk_threads) as pool:
+        return list(pool.map(work, range(count)))
 
 
 def fetch(needs: Array) -> NDArray[np.int8]:
@@ -172,9 +181,9 @@ def restart(core: Core, which: Array, settings: Settings, with_window: bool) -> 
 
 
 @program()
-def joined(core: Core, more: Core) -> Core:
+def joined(core: Tree, more: Tree) -> Tree:
     """One batch of the members of two."""
-    both: Core = jax.tree.map(lambda *parts: jnp.concatenate(parts), core, more)
+    both: Tree = jax.tree.map(lambda *parts: jnp.concatenate(parts), core, more)
     return both
 
 

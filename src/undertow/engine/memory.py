@@ -46,14 +46,30 @@ def check_fleet_memory(config: Config, shape: tuple[int, ...], members: int, chu
     Raises:
         ValueError: It does not fit.
     """
-    state, work = dense_bytes(config, shape)
+    what = f"members of shape {shape} with window={config.window} and max_rank={config.rank_limit(shape)}"
+    advice = "use fewer members, or a smaller window or max_rank"
+    check_members_memory(members, what, advice, *dense_bytes(config, shape), chunk)
+
+
+def check_members_memory(members: int, what: str, advice: str, state: int, work: int, chunk: int) -> None:
+    """Refuse members that do not fit into the memory now free.
+
+    Args:
+        members: Their number.
+        what: What they are called.
+        advice: What to do about it.
+        state: Bytes that one of them keeps.
+        work: Bytes of its temporary arrays in a step.
+        chunk: Members per chunk.
+
+    Raises:
+        ValueError: They do not fit.
+    """
     needed = 2 * members * state + min(members, chunk * platform.current().chunk_threads) * work
     free = free_device_memory()
     if needed > free:
         raise ValueError(
-            f"{members} members of shape {shape} with window={config.window} and "
-            f"max_rank={config.rank_limit(shape)} need about {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are "
-            "free: use fewer members, or a smaller window or max_rank."
+            f"{members} {what} need about {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free: {advice}."
         )
 
 

@@ -50,6 +50,15 @@ class Frame:
         return np.asarray(relative, np.float64) * self.unit + self.origin
 
 
+def stacked(frames: Sequence[Frame], modes: int) -> Frame:
+    """Many frames as one, which broadcasts against arrays of so many modes with the streams first."""
+    columns: Any = [
+        np.array([getattr(one, name) for one in frames], kind).reshape(-1, *[1] * modes)
+        for name, kind in (("origin", np.float64), ("unit", np.float64), ("scale", np.int32))
+    ]
+    return Frame(*columns)
+
+
 def choose(recent: Sequence[Slice], current: Frame | None = None) -> Frame | None:
     """The frame that suits these slices, oldest first; None as long as there is nothing but zeros.
 

@@ -164,5 +164,15 @@ def _named(verdict: step.Verdict, core: step.Core, mask: np.ndarray) -> events.N
 
 def remembered(recent: tuple[Slice, ...], given: Slice) -> tuple[Slice, ...]:
     """The recent slices and this one, as many as are kept."""
-    size = given.values.nbytes + given.mask.nbytes
-    return (*recent, given)[-max(3, min(RECENT, RECENT_BYTES // size)) :]
+    return (*recent, given)[-_kept(given.values.nbytes + given.mask.nbytes) :]
+
+
+def recent_bytes(shape: tuple[int, ...]) -> int:
+    """The most memory that recent slices take."""
+    size = 9 * math.prod(shape)
+    return _kept(size) * size
+
+
+def _kept(size: int) -> int:
+    """How many slices of so many bytes are kept."""
+    return max(3, min(RECENT, RECENT_BYTES // size))

@@ -70,7 +70,7 @@ class CP:
 
     def learn(self, values: Array, mask: Array, missing: int) -> tuple[CP, Report]:
         """The model after the slice, and its report; `missing` is the number of entries that are not used."""
-        state = self._grown() if self.state.steps % GROWTH_INTERVAL == 0 else self.state
+        state = self.grown().state if self.state.steps % GROWTH_INTERVAL == 0 else self.state
         state = with_fitting_slots(state)
         if separable(state.config):
             state = replace(state, missing=(*state.missing, missing)[-state.config.window :])
@@ -80,15 +80,15 @@ class CP:
         )
         return CP(replace(state, steps=state.steps + 1, core=core), report.rank), report
 
-    def _grown(self) -> State:
+    def grown(self) -> CP:
         """With twice the slots for components where all are in use."""
         state, full = self.state, self.state.config.max_rank
         assert full is not None  # sized by the first slice
         if full >= LARGEST_RANK or state.capacity < full or int(self.rank) < full:
-            return state
+            return self
         size = min(2 * full, LARGEST_RANK)
         config, wider = replace(state.config, max_rank=size), rank.resized(state.core.factors, size)
-        return replace(state, config=config, core=replace(state.core, factors=wider))
+        return replace(self, state=replace(state, config=config, core=replace(state.core, factors=wider)))
 
 
 @program()

@@ -1,0 +1,217 @@
+"""Many trackers of one shape, learned together: the members of `undertow.Fleet(..., model="tracker")`.
+
+Their arrays are in groups, each one batch on the device (`undertow.tracker.group`). A tracker whose CP model gets more
+slots for components moves to a group of its new shapes. Frames are decisions of the host, member by member; one whose
+frame changes learns its recent slices anew alone, as a single tracker does, and is put back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.engine import batching
+from undertow.engine.memory import check_members_memory, dense_bytes
+from undertow.inputs.dense import Slice
+from undertow.model import platform
+from undertow.tracker import tracking
+from undertow.tracker.fleet_output import FleetOutput, Part
+from undertow.tracker.frame import Frame, stacked, usual_slices
+from undertow.tracker.group import FREE, Group
+from undertow.tracker.tracking import Tracking
+
+CORE_WORK = 6
+"""Temporary arrays of one step of the predictors other than CP, over the size of their states."""
+
+Members = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """What the host remembers of one stream; see `Tracking`."""
+
+    frame: Frame | None = None
+    recent: tuple[Slice, ...] = ()
+    seen: int = 0
+    used: int = 0
+
+
+class Trackers:
+    """Trackers by the numbers of their members.
+
+    Args:
+        shape: Of a slice.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.blank = tracking.start(shape)
+        self.pasts: dict[int, Past] = {}
+        self.groups: list[Group] = []
+
+    def join(self, ids: Members) -> None:
+        """Add trackers that have seen nothing."""
+        self._make_room(len(ids))
+        left = ids
+        for group in self.groups:
+            if group.configs == self._base and len(left):
+                positions = group.free()[: len(left)]
+                group.put(positions, self.blank)
+                group.members[positions], left = left[: len(positions)], left[len(positions) :]
+        self.pasts |= dict.fromkeys(ids.tolist(), Past())
+
+    def leave(self, ids: Members) -> None:
+        """Remove trackers; their positions are given to those who join."""
+        for group in self.groups:
+            group.members[np.isin(group.members, ids)] = FREE
+        for member in ids.tolist():
+            del self.pasts[member]
+
+    def take(self, member: int) -> Tracking:
+        """A single tracker that goes on from where this member is."""
+        group, position = self._home(member)
+        past = self.pasts[member]
+        core, models = group.take(position)
+        return Tracking(self.shape, past.frame, core, models, past.recent, past.seen, past.used)
+
+    def put(self, member: int, state: Tracking) -> None:
+        """Let the member go on from where this tracker is."""
+        self.pasts[member] = Past(state.frame, state.recent, state.seen, state.used)
+        group, position = self._home(member)
+        if (configs := tuple(model.state.config for model in state.cps)) != group.configs:
+            group.members[position] = FREE
+            group, position = self._position_for(configs, state)
+            group.members[position] = member
+        group.put([position], state)
+
+    def update(self, ids: Members, given: Slice, here: NDArray[np.bool_]) -> FleetOutput:
+        """Learn from the next slices.
+
+        Args:
+            ids: The numbers of all members, ascending.
+            given: Their slices, in this order.
+            here: Which of them have one.
+
+        Returns:
+            What was found, in the same order.
+        """
+        self._remember(ids, given, here)
+        frames = [self.pasts[member].frame for member in ids.tolist()]
+        framed = np.array([frame is not None for frame in frames], np.bool_)
+        common = stacked([frame or Frame() for frame in frames], len(self.shape))
+        relative, mask, beyond = tracking.usable(common, given)
+        scale = np.reshape(np.asarray(common.scale), -1)
+        self._widen(ids[here & framed & mask.reshape(len(ids), -1).any(axis=1)])
+
+        def learned(number: int) -> Part | None:
+            group = self.groups[number]
+            positions = np.flatnonzero(np.isin(group.members, ids[here]))
+            if number > 0 and not positions.size:  # the first is always reported: others take its shapes
+                return None
+            order = np.searchsorted(ids, group.members[positions])
+
+            def placed(by_member: NDArray[Any]) -> NDArray[Any]:
+                whole = np.zeros((len(group), *by_member.shape[1:]), by_member.dtype)
+                whole[positions] = by_member[order]
+                return whole
+
+            values, observed = (placed(part.reshape(len(ids), -1)) for part in (relative, mask))
+            answer, found = group.learn(values, observed, placed(scale), placed(framed), placed(here))
+            return Part(order, positions, answer, found)
+
+        parts = batching.in_threads(learned, len(self.groups))
+        return FleetOutput(
+            parts=tuple(part for part in parts if part is not None),
+            frames=tuple(one or Frame() for one in frames),
+            present=here,
+            shape=self.shape,
+            mask=mask,
+            empty=np.logical_not(given.mask.reshape(len(ids), -1).any(axis=1)),
+            beyond=beyond.reshape(len(ids), -1).any(axis=1),
+            filled=np.broadcast_to(given.filled, len(ids)),
+            dtype=given.values.dtype,
+        )
+
+    def _remember(self, ids: Members, given: Slice, here: NDArray[np.bool_]) -> None:
+        """The slices of those who are present, and their frames; who gets another one learns anew."""
+        restarted = []
+        for index in np.flatnonzero(here):
+            member, mask = int(ids[index]), given.mask[index]
+            past = replace(self.pasts[member], seen=self.pasts[member].seen + 1)
+            if mask.any():
+                own = Slice(given.values[index].copy(), mask.copy())  # alone: the others' need not stay in memory
+                recent, used = tracking.remembered(past.recent, own), past.used + 1
+                frame = tracking.next_frame(past.frame, recent, used)
+                changed, past = frame != past.frame, Past(frame, recent, past.seen, used)
+                if changed and (usual_slices(recent[:-1]) or self._home(member)[0].configs != self._base):
+                    fresh = replace(self.blank, frame=frame, recent=recent, seen=past.seen, used=used)
+                    self.put(member, tracking.replayed(fresh))
+                elif changed:
+                    restarted.append(member)
+            self.pasts[member] = past
+        for group in self.groups:
+            positions = np.flatnonzero(np.isin(group.members, restarted))
+            if positions.size:
+                group.put(positions, self.blank)  # nothing but zeros so far
+
+    def _widen(self, learning: Members) -> None:
+        """More slots for the CP models that have none free."""
+        for group in list(self.groups):
+            for member in group.members[group.full(np.flatnonzero(np.isin(group.members, learning)))].tolist():
+                state = self.take(member)
+                self.put(member, replace(state, cps=tuple(model.grown() for model in state.cps)))
+
+    @property
+    def _base(self) -> Any:
+        return tuple(model.state.config for model in self.blank.cps)
+
+    def _home(self, member: int) -> tuple[Group, int]:
+        for group in self.groups:
+            found = np.flatnonzero(group.members == member)
+            if found.size:
+                return group, int(found[0])
+        raise KeyError(f"member {member} is not in the fleet: it has left, or never joined.")
+
+    def _position_for(self, configs: Any, state: Tracking) -> tuple[Group, int]:
+        """A free position in a group of these shapes."""
+        for group in self.groups:
+            if group.configs == configs and group.free().size:
+                return group, int(group.free()[0])
+        if configs == self._base:
+            self._make_room(1)
+            return self._position_for(configs, state)
+        size = max(len(self.groups[0]) // batching.BATCH_RATIO, 1)
+        self._check_memory(size, state)
+        self.groups.append(Group.of(state, size))
+        return self.groups[-1], 0
+
+    def _make_room(self, needed: int) -> None:
+        """Free positions in groups of new trackers: one is doubled up to the usual size, then there are more."""
+        largest = platform.current().chunk_members
+        base = [number for number, group in enumerate(self.groups) if group.configs == self._base]
+        lacking = needed - sum(self.groups[number].free().size for number in base)
+        if base and lacking <= 0:
+            return
+        only = self.groups[base[0]] if len(base) == 1 else None
+        if only is not None and len(only) < largest:
+            self._check_memory(2 * len(only), self.blank)
+            self.groups[base[0]] = only.doubled(self.blank)
+            self._make_room(needed)
+            return
+        size = len(self.groups[base[0]]) if base else min(1 << max(needed - 1, 0).bit_length(), largest)
+        count = max(-(-lacking // size), 1)
+        self._check_memory(size * count, self.blank)
+        self.groups += [Group.of(self.blank, size) for _ in range(count)]
+
+    def _check_memory(self, members: int, state: Tracking) -> None:
+        """Refuse so many more that do not fit into the memory now free."""
+        core = sum(leaf.nbytes for leaf in jax.tree.leaves(state.core))
+        held = core + sum(leaf.nbytes for model in state.cps for leaf in jax.tree.leaves(model.state.core))
+        held += tracking.recent_bytes(self.shape)
+        work = CORE_WORK * core + max(dense_bytes(model.state.config, self.shape)[1] for model in state.cps)
+        what, advice = f"trackers of shape {self.shape}", "use fewer members, or smaller slices"
+        check_members_memory(members, what, advice, held, work, min(members, platform.current().chunk_members))

@@ -1,0 +1,166 @@
+"""What many trackers computed for one slice of each, members first; fetched from the device when asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.tracker import events, tracking
+from undertow.tracker.batch import Found
+from undertow.tracker.frame import Frame, stacked
+from undertow.tracker.output import TrackerOutput
+from undertow.tracker.step import Answer
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Of one group: which members, where they stand in it, and what was found."""
+
+    members: NDArray[np.intp]
+    positions: NDArray[np.intp]
+    answer: Answer
+    found: Found
+
+
+@dataclass(frozen=True, eq=False)
+class FleetOutput:
+    """The answers of all groups, and what is needed to express them in units of the data.
+
+    Attributes:
+        parts: Of the groups in which someone was present, and of the first.
+        frames: Of every member.
+        present: Who had a slice (n,).
+        shape: Of a slice.
+        mask: What was computed with (n, *shape).
+        empty: Who had nothing observed (n,).
+        beyond: Who had entries too large to compute with (n,).
+        filled: Who had fill values (n,).
+        dtype: Of all arrays.
+    """
+
+    parts: tuple[Part, ...]
+    frames: tuple[Frame, ...]
+    present: NDArray[np.bool_]
+    shape: tuple[int, ...]
+    mask: NDArray[np.bool_]
+    empty: NDArray[np.bool_]
+    beyond: NDArray[np.bool_]
+    filled: Any
+    dtype: Any
+    indices: None = None
+
+    def mean(self) -> Floats:
+        """What every entry should be."""
+        return self._all.mean()
+
+    def low_rank(self) -> Floats:
+        """The CP model's part."""
+        return self._all.low_rank()
+
+    def std(self) -> Floats:
+        """Of a new observation."""
+        return self._all.std()
+
+    def low_rank_std(self) -> Floats:
+        """Of the mean."""
+        return self._all.low_rank_std()
+
+    def outliers(self) -> Floats:
+        """What was added."""
+        return self._all.outliers()
+
+    def outlier_probability(self) -> Floats:
+        """By the combined law."""
+        return self._all.outlier_probability()
+
+    def weights(self) -> Floats:
+        """Of the predictors (n, K), NaN for those who were absent."""
+        weights = self._fetched[0].weights.astype(np.float64)
+        return np.where(self.present[:, None], weights, np.nan)
+
+    def rank(self) -> NDArray[np.int32]:
+        """Components of the CP model."""
+        return np.asarray(self._fetched[1].rank, np.int32)
+
+    def noise_std(self) -> Floats:
+        """The median of all entries."""
+        return self._numbers("noise_std", np.float64)
+
+    def iterations(self) -> NDArray[np.int32]:
+        """One pass."""
+        return self._numbers("iterations", np.int32)
+
+    def elbo(self) -> Floats:
+        """None is kept for a combination."""
+        return self._numbers("elbo", np.float64)
+
+    def flags(self) -> NDArray[np.int32]:
+        """What was noticed."""
+        return self._numbers("flags", np.int32)
+
+    def since(self) -> NDArray[np.int64]:
+        """The first slice of what still lasts; −1 where nothing does."""
+        return self._numbers("since", np.int64)
+
+    def settings(self) -> dict[str, Any]:
+        """By name, for every member."""
+        each = [tracking.settings(frame) for frame in self.frames]
+        return {name: tuple(one[name] for one in each) for name in tracking.settings(Frame())}
+
+    @cached_property
+    def named(self) -> tuple[events.Named | None, ...]:
+        """What is wrong beyond single entries, by name; None for those who were absent."""
+        return tuple(one.named if here else None for one, here in zip(self._each, self.present, strict=True))
+
+    def member(self, position: int) -> TrackerOutput:
+        """Of one member, as a single tracker has it."""
+        return self._each[position]
+
+    @cached_property
+    def _each(self) -> tuple[TrackerOutput, ...]:
+        return tuple(self._one(number) for number in range(len(self.frames)))
+
+    def _one(self, number: int) -> TrackerOutput:
+        answer, found = jax.tree.map(lambda leaf: leaf[number], self._fetched)
+        mask, frame = self.mask[number], self.frames[number]
+        flagged = answer.probability.reshape(self.shape) > 0.5
+        named = events.named(flagged, bool(found.slice_off), found.changed, found.dead, mask)
+        noticed = tracking.noticed(self.empty[number], self.beyond[number], self.filled[number])
+        low_rank, settings = found.low_rank, tracking.settings(frame)
+        return TrackerOutput(
+            answer, frame, self.shape, low_rank, found.rank, named, noticed.value, self.dtype, settings
+        )
+
+    @cached_property
+    def _all(self) -> TrackerOutput:
+        """As if they were one slice with members as its first mode; its numbers mean nothing."""
+        (answer, found), shape = self._fetched, (len(self.frames), *self.shape)
+        return TrackerOutput(
+            answer, stacked(self.frames, 1), shape, found.low_rank, found.rank, events.Named(), 0, self.dtype, {}
+        )
+
+    def _numbers(self, name: str, kind: Any) -> NDArray[Any]:
+        return np.array(
+            [int(value) if kind is np.int32 else value for value in (getattr(one, name)() for one in self._each)], kind
+        )
+
+    @cached_property
+    def _fetched(self) -> tuple[Answer, Found]:
+        """Members first; zeros for those who were absent."""
+        fetched = jax.device_get([(part.answer, part.found) for part in self.parts])
+
+        def placed(*groups: NDArray[Any]) -> NDArray[Any]:
+            whole = np.zeros((len(self.frames), *groups[0].shape[1:]), groups[0].dtype)
+            for part, array in zip(self.parts, groups, strict=True):
+                whole[part.members] = array[part.positions]
+            return whole
+
+        answers: tuple[Answer, Found] = jax.tree.map(placed, *fetched)
+        return answers
