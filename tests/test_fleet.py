@@ -38,7 +38,7 @@ def streams(n, slices, seed=0, units=True):
 
 
 def cores(fleet):
-    return [np.asarray(leaf) for chunk in fleet._chunks for leaf in jax.tree.leaves(chunk)]
+    return [np.asarray(leaf) for chunk in fleet._streams.chunks for leaf in jax.tree.leaves(chunk)]
 
 
 def same(one, other):
@@ -142,15 +142,15 @@ def test_a_fleet_that_grows_keeps_what_it_has_learned(monkeypatch):
     """One chunk is doubled up to the usual size; beyond it there are more chunks, and nothing is compiled for them."""
     x = streams(10, 4, units=False)
     fleet = ut.Fleet(3, SHAPE, **SETTINGS)
-    assert [len(chunk.window.newest) for chunk in fleet._chunks] == [4]
+    assert [len(chunk.window.newest) for chunk in fleet._streams.chunks] == [4]
     fleet.join(3)
-    assert [len(chunk.window.newest) for chunk in fleet._chunks] == [8]
+    assert [len(chunk.window.newest) for chunk in fleet._streams.chunks] == [8]
     for t in range(2):
         fleet.update(x[t, :6])
     before, single = cores(fleet), [fleet.extract(member) for member in range(6)]
     on_platform(monkeypatch, smallest_batch=1, chunk_members=8)
     fleet.join(4)
-    assert [len(chunk.window.newest) for chunk in fleet._chunks] == [8, 8]
+    assert [len(chunk.window.newest) for chunk in fleet._streams.chunks] == [8, 8]
     single += [ut.RobustCP(**SETTINGS) for _ in range(4)]
     result = fleet.update(x[2])
     for member in range(10):
@@ -212,7 +212,7 @@ def test_bad_input_changes_nothing_for_anyone():
     x = streams(6, 2)
     fleet = ut.Fleet(6, SHAPE, **SETTINGS)
     fleet.update(x[0])
-    before, steps = cores(fleet), fleet._steps.copy()
+    before, steps = cores(fleet), fleet._streams.steps.copy()
     bad = x[1].copy()
     bad[4, 2, 2] = np.inf
     with pytest.raises(ValueError, match="member 4: x must be finite"):
@@ -227,7 +227,7 @@ def test_bad_input_changes_nothing_for_anyone():
         fleet.update(x[1].astype(str))
     for old, new in zip(before, cores(fleet), strict=True):
         np.testing.assert_array_equal(new, old)
-    np.testing.assert_array_equal(fleet._steps, steps)
+    np.testing.assert_array_equal(fleet._streams.steps, steps)
 
 
 def test_what_a_fleet_does_not_know_is_refused():

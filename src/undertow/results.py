@@ -71,13 +71,13 @@ class Result:
         return self._array("low_rank") if hasattr(self._output, "low_rank") else self.mean
 
     @cached_property
-    def weights(self) -> Mapping[str, float]:
-        """How much each predictor of a tracker counted, by name; of `RobustCP` nothing."""
+    def weights(self) -> Any:
+        """How much each predictor of a tracker counted, by name; of a fleet of trackers (n, K); of `RobustCP` {}."""
         return self._output.weights() if hasattr(self._output, "weights") else {}
 
     @cached_property
     def events(self) -> Any:
-        """What is wrong beyond single entries, by name: `undertow.tracker.events.Named`; None of `RobustCP`."""
+        """What is wrong beyond single entries, by name: `undertow.tracker.events.Named`, or n of them; else None."""
         return getattr(self._output, "named", None)
 
     @cached_property
@@ -167,6 +167,8 @@ class Result:
         assert self.present is not None
         if not self.present[position]:
             raise ValueError(f"member {members[position]} was absent and has no result: look at `present` first.")
+        if hasattr(self._output, "member"):  # of a fleet of trackers
+            return Result(self._output.member(position))
         one = Result(self._source)
         one._fleet = self, position
         return one

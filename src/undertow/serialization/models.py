@@ -77,13 +77,17 @@ def unpacked(checkpoint: Checkpoint, name: str) -> tuple[dict[str, Any], Learner
         return params, _learner(header, arrays)
 
 
-def packed_fleet(header: dict[str, Any], arrays: dict[str, Any]) -> Checkpoint:
-    """A fleet: its settings, and every array with members as the first axis."""
-    return {"kind": "Fleet", "state_version": STATE_VERSION, **header}, arrays
+def packed_fleet(header: dict[str, Any], arrays: dict[str, Any], core: Core | None = None) -> Checkpoint:
+    """A fleet: its settings, and every array with members as the first axis; of CP models their `core` too."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(core)
+    named = {name_of(keys): leaf for keys, leaf in leaves}
+    return {"kind": "Fleet", "state_version": STATE_VERSION, **header}, {**named, **arrays}
 
 
-def unpacked_fleet(checkpoint: Checkpoint, name: str, config_of: Callable[[dict[str, Any]], Config]) -> Checkpoint:
-    """What `packed_fleet` was given; `config_of` turns settings into a configuration.
+def unpacked_fleet(
+    checkpoint: Checkpoint, name: str, config_of: Callable[[dict[str, Any]], Config]
+) -> tuple[dict[str, Any], dict[str, Any], Core]:
+    """What `packed_fleet` was given, of CP models; `config_of` turns settings into a configuration.
 
     Raises:
         CheckpointError: It holds something else, or does not fit this version.
@@ -94,8 +98,8 @@ def unpacked_fleet(checkpoint: Checkpoint, name: str, config_of: Callable[[dict[
             header = {**header, "params": current_params(header["params"])}
         shape, config = tuple(int(size) for size in header["shape"]), config_of(dict(header["params"]))
         members = len(arrays["ids"])
-        for keys, leaf in jax.tree_util.tree_flatten_with_path(_expected(config.sized(shape), shape))[0]:
-            _fitting(arrays, name_of(keys), (members, *leaf.shape), leaf.dtype)
+        leaves, tree = jax.tree_util.tree_flatten_with_path(_expected(config.sized(shape), shape))
+        found = [_fitting(arrays, name_of(keys), (members, *leaf.shape), leaf.dtype) for keys, leaf in leaves]
         for key, dtype in (("ids", np.int64), ("units", np.float64), ("steps", np.int64)):
             _fitting(arrays, key, (members,), dtype)
         if "history.seen" in arrays:
@@ -104,7 +108,7 @@ def unpacked_fleet(checkpoint: Checkpoint, name: str, config_of: Callable[[dict[
             _fitting(arrays, "history.values", (members, *shape), np.float64)
             _fitting(arrays, "history.mask", (members, *shape), np.bool_)
         int(header["next"])
-    return header, arrays
+    return header, arrays, jax.tree_util.tree_unflatten(tree, found)
 
 
 def name_of(keys: Any) -> str:

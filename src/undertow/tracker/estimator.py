@@ -171,8 +171,13 @@ class Tracker(Exclusive):
 
 def from_checkpoint(checkpoint: Any, name: str) -> Tracker:
     """The tracker in a checkpoint; `name` is what messages call it."""
+    return from_state(files.unpacked(checkpoint, name))
+
+
+def from_state(state: Tracking) -> Tracker:
+    """A tracker that goes on from here; the state is its own from now on."""
     tracker = Tracker()
-    tracker._state = files.unpacked(checkpoint, name)
+    tracker._state = state
     return tracker
 
 

@@ -43,9 +43,9 @@ def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
             for model in state.cps
         ],
     }
-    arrays = _named("core", state.core)
+    arrays = named("core", state.core)
     for number, model in enumerate(state.cps):
-        arrays |= _named(f"cp.{number}", model.state.core)
+        arrays |= named(f"cp.{number}", model.state.core)
     for number, one in enumerate(state.recent):
         arrays |= {f"recent.{number}.values": one.values, f"recent.{number}.mask": one.mask}
     return header, arrays
@@ -80,7 +80,7 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
         expected = jax.eval_shape(
             lambda held=saved, settings=config: init_core(settings.settings(held["capacity"]), shape)
         )
-        core = _read(f"cp.{number}", expected, arrays)
+        core = read(f"cp.{number}", expected, arrays)
         missing = tuple(int(count) for count in saved["missing"])
         models.append(CP(State(config, shape, 1.0, int(saved["steps"]), core, missing), int(saved["rank"])))
     entries = int(np.prod(shape))
@@ -88,7 +88,7 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
     return Tracking(
         shape=shape,
         frame=None if header["frame"] is None else Frame(**header["frame"]),
-        core=_read("core", jax.eval_shape(lambda: step.init(entries, len(models))), arrays),
+        core=read("core", jax.eval_shape(lambda: step.init(entries, len(models))), arrays),
         cps=tuple(models),
         recent=recent,
         seen=int(header["seen"]),
@@ -103,12 +103,14 @@ def _slice(number: int, shape: tuple[int, ...], arrays: dict[str, Any]) -> Slice
     return Slice(values, mask)
 
 
-def _named(prefix: str, tree: Any) -> dict[str, Any]:
+def named(prefix: str, tree: Any) -> dict[str, Any]:
+    """The arrays of a tree under the names of their fields."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {_name(prefix, keys): np.asarray(leaf) for keys, leaf in leaves}
 
 
-def _read(prefix: str, expected: Any, arrays: dict[str, Any]) -> Any:
+def read(prefix: str, expected: Any, arrays: dict[str, Any]) -> Any:
+    """What `named` was given; `expected` has the shapes and types of its arrays."""
     leaves, tree = jax.tree_util.tree_flatten_with_path(expected)
     found = []
     for keys, leaf in leaves:

@@ -41,7 +41,7 @@ class Past:
 
 
 class Trackers:
-    """Trackers by the numbers of their members.
+    """Trackers by the numbers of their members, `ids`, which ascend; members first in what is given and found.
 
     Args:
         shape: Of a slice.
@@ -50,6 +50,7 @@ class Trackers:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.blank = tracking.start(shape)
+        self.ids = np.zeros(0, np.int64)
         self.pasts: dict[int, Past] = {}
         self.groups: list[Group] = []
 
@@ -62,23 +63,28 @@ class Trackers:
                 positions = group.free()[: len(left)]
                 group.put(positions, self.blank)
                 group.members[positions], left = left[: len(positions)], left[len(positions) :]
+        self.ids = np.concatenate([self.ids, ids])
         self.pasts |= dict.fromkeys(ids.tolist(), Past())
 
-    def leave(self, ids: Members) -> None:
-        """Remove trackers; their positions are given to those who join."""
+    def leave(self, positions: NDArray[np.intp]) -> None:
+        """Remove trackers; their places in the groups are given to those who join."""
+        ids, self.ids = self.ids[positions], np.delete(self.ids, positions)
         for group in self.groups:
             group.members[np.isin(group.members, ids)] = FREE
         for member in ids.tolist():
             del self.pasts[member]
 
-    def take(self, member: int) -> Tracking:
+    def take(self, position: int) -> Tracking:
         """A single tracker that goes on from where this member is."""
+        return self._taken(int(self.ids[position]))
+
+    def _taken(self, member: int) -> Tracking:
         group, position = self._home(member)
         past = self.pasts[member]
         core, models = group.take(position)
         return Tracking(self.shape, past.frame, core, models, past.recent, past.seen, past.used)
 
-    def put(self, member: int, state: Tracking) -> None:
+    def _put(self, member: int, state: Tracking) -> None:
         """Let the member go on from where this tracker is."""
         self.pasts[member] = Past(state.frame, state.recent, state.seen, state.used)
         group, position = self._home(member)
@@ -88,18 +94,10 @@ class Trackers:
             group.members[position] = member
         group.put([position], state)
 
-    def update(self, ids: Members, given: Slice, here: NDArray[np.bool_]) -> FleetOutput:
-        """Learn from the next slices.
-
-        Args:
-            ids: The numbers of all members, ascending.
-            given: Their slices, in this order.
-            here: Which of them have one.
-
-        Returns:
-            What was found, in the same order.
-        """
-        self._remember(ids, given, here)
+    def update(self, given: Slice, here: NDArray[np.bool_]) -> FleetOutput:
+        """Learn from the next slices, in the order of the members; `here` says who has one."""
+        ids = self.ids
+        self._remember(given, here)
         frames = [self.pasts[member].frame for member in ids.tolist()]
         framed = np.array([frame is not None for frame in frames], np.bool_)
         common = stacked([frame or Frame() for frame in frames], len(self.shape))
@@ -136,11 +134,11 @@ class Trackers:
             dtype=given.values.dtype,
         )
 
-    def _remember(self, ids: Members, given: Slice, here: NDArray[np.bool_]) -> None:
+    def _remember(self, given: Slice, here: NDArray[np.bool_]) -> None:
         """The slices of those who are present, and their frames; who gets another one learns anew."""
         restarted = []
         for index in np.flatnonzero(here):
-            member, mask = int(ids[index]), given.mask[index]
+            member, mask = int(self.ids[index]), given.mask[index]
             past = replace(self.pasts[member], seen=self.pasts[member].seen + 1)
             if mask.any():
                 own = Slice(given.values[index].copy(), mask.copy())  # alone: the others' need not stay in memory
@@ -149,7 +147,7 @@ class Trackers:
                 changed, past = frame != past.frame, Past(frame, recent, past.seen, used)
                 if changed and (usual_slices(recent[:-1]) or self._home(member)[0].configs != self._base):
                     fresh = replace(self.blank, frame=frame, recent=recent, seen=past.seen, used=used)
-                    self.put(member, tracking.replayed(fresh))
+                    self._put(member, tracking.replayed(fresh))
                 elif changed:
                     restarted.append(member)
             self.pasts[member] = past
@@ -162,8 +160,8 @@ class Trackers:
         """More slots for the CP models that have none free."""
         for group in list(self.groups):
             for member in group.members[group.full(np.flatnonzero(np.isin(group.members, learning)))].tolist():
-                state = self.take(member)
-                self.put(member, replace(state, cps=tuple(model.grown() for model in state.cps)))
+                state = self._taken(member)
+                self._put(member, replace(state, cps=tuple(model.grown() for model in state.cps)))
 
     @property
     def _base(self) -> Any:

@@ -1,0 +1,107 @@
+"""Many trackers in a checkpoint: the arrays of each group, and what the host remembers of every member."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from undertow.config import Config
+from undertow.inputs.dense import Slice
+from undertow.serialization.container import CheckpointError
+from undertow.tracker import files
+from undertow.tracker.fleet import Past, Trackers
+from undertow.tracker.frame import Frame
+from undertow.tracker.group import FREE, Group
+from undertow.tracker.predictors.cp import CP
+
+Checkpoint = tuple[dict[str, Any], dict[str, Any]]
+FRAME = {"origin": np.float64, "unit": np.float64, "scale": np.int64}
+
+
+def holds_trackers(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint holds a fleet of trackers."""
+    return checkpoint[0].get("kind") == "Fleet" and checkpoint[0].get("model") == "tracker"
+
+
+def packed(trackers: Trackers) -> Checkpoint:
+    """Header and arrays."""
+    groups = [
+        {"size": len(group), "configs": [asdict(config) for config in group.configs]} for group in trackers.groups
+    ]
+    arrays: dict[str, Any] = {}
+    for number, group in enumerate(trackers.groups):
+        positions = np.flatnonzero(group.members != FREE)
+        held = jax.tree.map(lambda leaf, own=positions: np.asarray(leaf)[own], group.arrays)
+        arrays |= {f"{number}.positions": positions, f"{number}.members": group.members[positions]}
+        arrays |= {f"{number}.steps": group.steps[positions], **files.named(str(number), held)}
+    pasts = [trackers.pasts[member] for member in trackers.ids.tolist()]
+    recent = [one for past in pasts for one in past.recent]
+    blank = np.zeros((0, *trackers.shape), np.float32)
+    arrays |= {
+        "framed": np.array([past.frame is not None for past in pasts], np.bool_),
+        "seen": np.array([past.seen for past in pasts], np.int64),
+        "used": np.array([past.used for past in pasts], np.int64),
+        "recent": np.array([len(past.recent) for past in pasts], np.int64),
+        "recent.values": np.stack([one.values for one in recent]) if recent else blank,
+        "recent.mask": np.stack([one.mask for one in recent]) if recent else blank > 0,
+    }
+    for name, kind in FRAME.items():
+        arrays[f"frame.{name}"] = np.array([getattr(past.frame or Frame(), name) for past in pasts], kind)
+    return {"model": "tracker", "tracker_version": files.STATE_VERSION, "groups": groups}, arrays
+
+
+def unpacked(checkpoint: Checkpoint, name: str) -> Trackers:
+    """What `packed` was given.
+
+    Raises:
+        CheckpointError: It does not fit this version.
+    """
+    header, arrays = checkpoint
+    if header.get("tracker_version") != files.STATE_VERSION:
+        raise CheckpointError(
+            f"checkpoint {name} holds trackers of state version {header.get('tracker_version')!r}, this Undertow reads "
+            f"version {files.STATE_VERSION}: use the version of undertow that wrote it."
+        )
+    try:
+        return _trackers(header, arrays)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"checkpoint {name} does not fit this Undertow ({error}): "
+            "use the version of undertow that wrote it, or start a new fleet."
+        ) from error
+
+
+def _trackers(header: dict[str, Any], arrays: dict[str, Any]) -> Trackers:
+    trackers = Trackers(tuple(int(size) for size in header["shape"]))
+    trackers.ids = np.asarray(arrays["ids"], np.int64)
+    trackers.groups = [_group(trackers, number, one, arrays) for number, one in enumerate(header["groups"])]
+    ends = np.cumsum(arrays["recent"])
+    values, mask = arrays["recent.values"], arrays["recent.mask"]
+    if values.shape != mask.shape or values.shape[1:] != trackers.shape or mask.dtype != bool:
+        raise ValueError(f"recent slices are {values.dtype}{values.shape}")
+    for index, member in enumerate(trackers.ids.tolist()):
+        first = int(ends[index]) - int(arrays["recent"][index])
+        recent = tuple(Slice(values[one].copy(), mask[one].copy()) for one in range(first, int(ends[index])))
+        frame = Frame(*(arrays[f"frame.{part}"][index].item() for part in FRAME)) if arrays["framed"][index] else None
+        trackers.pasts[member] = Past(frame, recent, int(arrays["seen"][index]), int(arrays["used"][index]))
+    return trackers
+
+
+def _group(trackers: Trackers, number: int, saved: dict[str, Any], arrays: dict[str, Any]) -> Group:
+    models = tuple(CP.new(Config(**config), trackers.shape) for config in saved["configs"])
+    group = Group.of(replace(trackers.blank, cps=models), int(saved["size"]))
+    positions = arrays[f"{number}.positions"]
+    expected = jax.tree.map(lambda leaf: np.asarray(leaf)[positions], group.arrays)
+    held = files.read(str(number), expected, arrays)
+
+    def filled(leaf: Any, own: Any) -> Any:
+        whole = np.array(leaf)  # on the host, where nothing is compiled for it
+        whole[positions] = own
+        return whole
+
+    group.arrays = jax.device_put(jax.tree.map(filled, group.arrays, held))
+    group.steps[positions], group.members[positions] = arrays[f"{number}.steps"], arrays[f"{number}.members"]
+    return group

@@ -1,0 +1,184 @@
+"""A fleet of trackers is as many single trackers: same results to rounding, whoever is absent, joins or leaves."""
+
+import jax
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.config import make_config
+from undertow.diagnostics import Flags
+from undertow.engine import memory
+from undertow.tracker import tracking
+from undertow.tracker.frame import Frame, stacked
+from undertow.tracker.scales import LOG
+
+SHAPE = (6, 5)
+EVERYONE = 5
+ARRAYS = ("mean", "std", "low_rank", "low_rank_std", "outliers", "outlier_probability")
+
+
+def streams(slices, seed=0):
+    """Walks of rank 2; one of sizes, one with an offset, one with an odd slice, one that starts with zeros and changes
+    its unit; a fifth missing, and one whole slice."""
+    draw = np.random.default_rng(seed)
+    left, right = draw.normal(size=(EVERYONE, 6, 2)), draw.normal(size=(EVERYONE, 5, 2))
+    rows = 0.5 * draw.normal(size=(slices, EVERYONE, 2)).cumsum(axis=0)
+    x = np.einsum("nir,njr,tnr->tnij", left, right, rows) + 0.05 * draw.normal(size=(slices, EVERYONE, *SHAPE))
+    x[:, 1] = 100 * np.exp(0.5 * x[:, 1])
+    x[:, 2] += 1e5
+    x[12:13, 0, 2, 3] += 50
+    x[15:16, 3] = 20 * draw.normal(size=SHAPE)
+    x[18:, 4] *= 1000
+    x[draw.random(x.shape) < 0.2] = np.nan
+    x[9:10, 2] = np.nan
+    x[:2, 4] = 0
+    return x
+
+
+def same(one, other):
+    """One member's result against a single tracker's. Where an entry is all but determined by the others of its slice,
+    rounding is amplified: numbers are compared in units of what is typical of the slice."""
+    typical = max(float(np.median(other.std)), np.finfo(np.float32).eps * float(np.abs(other.mean).max()))
+    for name in ARRAYS:
+        unit = 1.0 if name == "outlier_probability" else typical
+        near = 5e-2 if name.endswith("std") else 5e-3
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-6, atol=near * unit, err_msg=name)
+    np.testing.assert_array_equal(one.outlier_probability > 0.5, other.outlier_probability > 0.5)
+    np.testing.assert_allclose(one.noise_std, other.noise_std, rtol=2e-3)
+    np.testing.assert_allclose(list(one.weights.values()), list(other.weights.values()), atol=1e-2)
+    assert list(one.weights) == list(other.weights)
+    assert (one.rank, one.iterations, one.status, one.settings) == (
+        other.rank,
+        other.iterations,
+        other.status,
+        other.settings,
+    )
+    assert one.events.slice_off == other.events.slice_off
+    assert one.events.rows == other.events.rows
+
+
+def leaves(fleet):
+    return [np.asarray(leaf) for group in fleet._streams.groups for leaf in jax.tree.leaves(group.arrays)]
+
+
+@pytest.mark.slow
+def test_same_as_single_trackers_with_gaps_and_another_unit():
+    slices = 25
+    x, draw = streams(slices), np.random.default_rng(1)
+    fleet = ut.Fleet(EVERYONE, SHAPE, model="tracker")
+    single = [ut.Tracker() for _ in range(EVERYONE)]
+    scales, off = set(), False
+    for t in range(slices):
+        present = draw.random(EVERYONE) < 0.85
+        result = fleet.update(x[t], present=present)
+        assert result.mean.shape == (EVERYONE, *SHAPE)
+        for member in range(EVERYONE):
+            if present[member]:
+                other = single[member].update(x[t, member])
+                same(result[member], other)
+                np.testing.assert_allclose(result.weights[member], list(other.weights.values()), atol=1e-2)
+                assert result.status[member] == other.status
+                scales.add(other.settings["scale"])
+                off |= Flags.SLICE_OFF in other.flags
+            else:
+                assert np.isnan(result.mean[member]).all()
+                assert np.isnan(result.weights[member]).all()
+                assert result.events[member] is None
+                assert (result.rank[member], result.flags[member]) == (-1, -1)
+                with pytest.raises(ValueError, match=f"member {member} was absent"):
+                    result[member]
+    assert len(scales) > 1
+    assert off
+
+
+@pytest.mark.slow
+def test_members_come_and_go_and_the_absent_stay_as_they_are_bit_for_bit():
+    x = streams(6)
+    fleet = ut.Fleet(EVERYONE, SHAPE, model="tracker")
+    for t in range(3):
+        fleet.update(x[t])
+    before, here = leaves(fleet), np.array([True, False, True, False, True])
+    fleet.update(x[3], present=here)
+    for old, new in zip(before, leaves(fleet), strict=True):
+        np.testing.assert_array_equal(new[:EVERYONE][~here], old[:EVERYONE][~here])
+    alone = fleet.extract(3)
+    same(fleet.update({3: x[4, 3]})[3], alone.update(x[4, 3]))
+    fleet.leave([1, 4])
+    assert fleet.join(2).tolist() == [5, 6]
+    assert fleet.members.tolist() == [0, 2, 3, 5, 6]
+    result = fleet.update({6: x[5, 1]})
+    assert result.present.tolist() == [False] * 4 + [True]
+    same(result[4], ut.Tracker().update(x[5, 1]))
+    with pytest.raises(ValueError, match="member 5 has seen no slice yet: make a new Tracker"):
+        fleet.extract(5)
+    assert np.isnan(fleet.update(x[5], present=np.zeros(5, bool)).mean).all()
+
+
+@pytest.mark.slow
+def test_save_and_load_go_on_exactly(tmp_path):
+    x = streams(6)
+    fleet = ut.Fleet(EVERYONE, SHAPE, model="tracker")
+    for t in range(4):
+        fleet.update(x[t])
+    fleet.leave(2)
+    fleet.save(tmp_path / "fleet.ckpt")
+    assert fleet.to_bytes() == (tmp_path / "fleet.ckpt").read_bytes()
+    other = ut.Fleet.load(tmp_path / "fleet.ckpt")
+    assert other.to_bytes() == ut.Fleet.from_bytes(fleet.to_bytes()).to_bytes() == fleet.to_bytes()
+    assert repr(other) == "Fleet of 4 trackers of 6×5"
+    for t in (4, 5):
+        rest = x[t][[0, 1, 3, 4]]
+        one, two = fleet.update(rest), other.update(rest)
+        for name in (*ARRAYS, "weights", "flags", "rank"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    assert other.join().tolist() == fleet.join().tolist() == [5]
+    with pytest.raises(ut.CheckpointError, match="not a model"):
+        ut.load(tmp_path / "fleet.ckpt")
+
+
+@pytest.mark.slow
+def test_a_member_whose_components_need_more_slots_moves_and_goes_on(monkeypatch):
+    """Two slots to begin with; the member of rank 5 gets four, the one of rank 1 does not."""
+    few = make_config(max_rank=2, window=4), make_config(max_rank=2, window=4, robust=False, noise="shared")
+    monkeypatch.setattr(tracking, "configs", lambda shape: few)
+    draw = np.random.default_rng(0)
+    left, right, rows = (draw.normal(size=size) for size in ((6, 5), (5, 5), (14, 5)))
+    x = np.stack([np.einsum("ir,jr,tr->tij", left[:, :r], right[:, :r], rows[:, :r]) for r in (5, 1)], axis=1)
+    x += 0.01 * draw.normal(size=x.shape)
+    fleet, single = ut.Fleet(2, SHAPE, model="tracker"), [ut.Tracker(), ut.Tracker()]
+    for t in range(len(x)):
+        result = fleet.update(x[t])
+        if t == 11:
+            fleet = ut.Fleet.from_bytes(fleet.to_bytes())
+        for member in range(2):
+            same(result[member], single[member].update(x[t, member]))
+    sizes = {group.configs[0].max_rank for group in fleet._streams.groups}
+    assert sizes >= {2, 4}
+    fleet.leave(0)
+    assert np.isfinite(fleet.update(x[-1, 1:]).mean).all()
+
+
+def test_what_a_fleet_of_trackers_does_not_know_is_refused():
+    with pytest.raises(ValueError, match="a tracker has nothing to set, got window"):
+        ut.Fleet(2, SHAPE, model="tracker", window=3)
+    with pytest.raises(ValueError, match="a tracker has nothing to set, got preset"):
+        ut.Fleet(2, SHAPE, "fast", model="tracker")
+    with pytest.raises(ValueError, match="model must be 'cp' or 'tracker', got 'cpd'"):
+        ut.Fleet(2, SHAPE, model="cpd")
+
+
+@pytest.mark.slow
+def test_more_trackers_than_memory_are_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr(memory, "free_device_memory", lambda: 10_000_000)
+    with pytest.raises(ValueError, match=r"128 trackers of shape \(6, 5\) need about .* use fewer members"):
+        ut.Fleet(100, SHAPE, model="tracker")
+
+
+def test_frames_of_many_streams_as_one():
+    frames = Frame(1.0, 2.0, LOG), Frame(-3.0, 0.5)
+    values = np.arange(12.0).reshape(2, 3, 2)
+    together = stacked(frames, 2)
+    for number, frame in enumerate(frames):
+        np.testing.assert_array_equal(together.relative(values)[number], frame.relative(values[number]))
+        np.testing.assert_array_equal(together.absolute(values)[number], frame.absolute(values[number]))
+    assert np.ravel(together.scale).tolist() == [LOG, 0]
