@@ -41,7 +41,7 @@ def same(one, other):
     typical = max(float(np.median(other.std)), np.finfo(np.float32).eps * float(np.abs(other.mean).max()))
     for name in ARRAYS:
         unit = 1.0 if name == "outlier_probability" else typical
-        near = 5e-2 if name.endswith("std") else 5e-3
+        near = 5e-2 if name.endswith("std") else 1e-2
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-6, atol=near * unit, err_msg=name)
     np.testing.assert_array_equal(one.outlier_probability > 0.5, other.outlier_probability > 0.5)
     np.testing.assert_allclose(one.noise_std, other.noise_std, rtol=2e-3)
@@ -136,7 +136,7 @@ def test_save_and_load_go_on_exactly(tmp_path):
         ut.load(tmp_path / "fleet.ckpt")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_member_whose_components_need_more_slots_moves_and_goes_on(monkeypatch):
     """Two slots to begin with; the member of rank 5 gets four, the one of rank 1 does not."""
     few = make_config(max_rank=2, window=4), make_config(max_rank=2, window=4, robust=False, noise="shared")
@@ -152,7 +152,7 @@ def test_a_member_whose_components_need_more_slots_moves_and_goes_on(monkeypatch
             fleet = ut.Fleet.from_bytes(fleet.to_bytes())
         for member in range(2):
             same(result[member], single[member].update(x[t, member]))
-    sizes = {group.configs[0].max_rank for group in fleet._streams.groups}
+    sizes = {config.max_rank for group in fleet._streams.groups for config in group.configs}
     assert sizes >= {2, 4}
     fleet.leave(0)
     assert np.isfinite(fleet.update(x[-1, 1:]).mean).all()

@@ -20,6 +20,10 @@ RIDGE = 1e-4
 """Of each predictor's own squared error: those that cannot be told apart share their weight, and one that explodes does
 not make the others alike."""
 
+ALIKE = 1e-4
+"""Relative loss per predictor by which two sets of them must differ to be told apart: else the larger set counts, and
+rounding decides nothing."""
+
 
 def discounted(gram: Array, errors: Array, importance: Array) -> Array:
     """E with one more slice.
@@ -48,7 +52,8 @@ def simplex_weights(gram: Array) -> Array:
     solved = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(blocks), True), ones[:, :, None])[:, :, 0] * ones
     feasible = (solved >= 0).all(1)
     # The loss of a face is one over its sum.
-    best: Array = solved[jnp.argmax(jnp.where(feasible, solved.sum(1), -jnp.inf))]
+    gain = solved.sum(1) * (1 + ALIKE * faces.sum(1))
+    best: Array = solved[jnp.argmax(jnp.where(feasible, gain, -jnp.inf))]
     return best / best.sum()
 
 
