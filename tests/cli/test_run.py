@@ -163,7 +163,7 @@ def test_a_setting_means_the_model_that_has_it():
     assert ModelOptions(window=4).is_cp()
     assert ModelOptions(window=4).settings()["window"] == 4
     assert ModelOptions(preset="fast", set_=["tau=slice"]).notice() == (
-        "--preset, --set: a setting of RobustCP, so that is the model (as with --model cp)"
+        "the model is RobustCP (--model cp), since its settings were given: --preset, --set"
     )
     assert ModelOptions(kind="cp", window=4).notice() is None
     assert ModelOptions(kind="cp").settings()["preset"] == "default"

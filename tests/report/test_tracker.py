@@ -1,17 +1,10 @@
 """What the report shows of a tracker."""
 
-import numpy as np
 import pytest
 from stubs import StubStream, StubTracker
 
 from undertow.report import write_report
-from undertow.report.tracker import Event, events
 from undertow.runs import run
-
-
-def test_what_is_said_again_is_one_event():
-    texts = np.array(["", "a; b", "a", "", "a"], dtype=object)
-    assert events(texts) == [Event("a", 1, 2), Event("b", 1, 1), Event("a", 4, 4)]
 
 
 @pytest.mark.parametrize("slices", [20, 300])

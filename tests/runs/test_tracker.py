@@ -26,7 +26,7 @@ def test_weights_and_events_are_in_the_store(tmp_path):
     np.testing.assert_allclose(found["weights"][:2], [[0.5, 0.25, 0.25], [0.5, 0.5, 0]])
     assert found["events"].values[[0, 2, 4]].tolist() == ["", "slice off", "row off: site b"]
     assert seen[5].events == "row off: site b"
-    assert summary.events[-1] == "slice 19: dead: c 3"
+    assert summary.events == ("slice 2: slice off", "slice 4–7: row off: site b", "slice 12–19: dead: c 3")
 
 
 def test_stopped_and_resumed_is_the_same(tmp_path):

@@ -103,7 +103,7 @@ class ModelOptions:
         """What a user should know who gave settings but named no model."""
         if self.kind is not None or not self.given():
             return None
-        return f"{', '.join(self.given())}: a setting of RobustCP, so that is the model (as with --model cp)"
+        return f"the model is RobustCP (--model cp), since its settings were given: {', '.join(self.given())}"
 
 
 _OF_CP = ("preset", "max_rank", "window", "forgetting", "set_")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,22 +9,13 @@ from numpy.typing import NDArray
 
 from undertow.report.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, time_axis
 from undertow.report.html import element, heading, joined, table
-from undertow.runs.store.events import SEPARATOR
+from undertow.runs.store.events import Chronicle
 from undertow.runs.store.layout import EVENTS, WEIGHTS
 from undertow.runs.store.reader import StoredRun
 
 _COLUMNS = 240  # of the picture of the weights: a longer stream is averaged
 _MOST_EVENTS = 30
 _FLOOR = HEIGHT - BOTTOM
-
-
-@dataclass
-class Event:
-    """Something that was said of one slice or of several in a row."""
-
-    what: str
-    first: int
-    last: int
 
 
 def the_weights(run: StoredRun, times: list[str]) -> str:
@@ -67,31 +57,17 @@ def the_events(run: StoredRun, times: list[str]) -> str:
     """Slices, rows and sensors that were off, and changes that lasted: what, and since when."""
     if not run.predictors:
         return ""
-    found = events(run.per_slice(EVENTS))
-    if not found:
+    found = Chronicle()
+    for index, text in enumerate(map(str, run.per_slice(EVENTS))):
+        found.add(index, text)
+    if not found.events:
         return ""
-    rows = [(one.what, times[one.first], times[one.last], str(one.last - one.first + 1)) for one in found]
+    rows = [(one.what, times[one.first], times[one.last], str(one.last - one.first + 1)) for one in found.events]
     count = f", the last {_MOST_EVENTS} of {len(rows)}" if len(rows) > _MOST_EVENTS else ""
     return joined(
         heading(2, "Events", f"what was wrong beyond single entries{count}"),
         element("section", table(("what", "from", "to", "slices"), rows[-_MOST_EVENTS:], ["slices"]), class_="scroll"),
     )
-
-
-def events(texts: NDArray[Any]) -> list[Event]:
-    """Texts of all slices as events: what is said again in the next slice is the same one."""
-    found: list[Event] = []
-    before: dict[str, Event] = {}
-    for index, text in enumerate(map(str, texts)):
-        now = {}
-        for what in filter(None, text.split(SEPARATOR)):
-            if what in before:
-                before[what].last = index
-            else:
-                found.append(Event(what, index, index))
-            now[what] = before.get(what) or found[-1]
-        before = now
-    return found
 
 
 def _averaged(weights: NDArray[np.float64]) -> NDArray[np.float64]:

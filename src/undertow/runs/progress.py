@@ -48,7 +48,7 @@ class RunSummary:
         rank: of the last slice; None if there was no new slice.
         noise_std: of the last slice; None if there was no new slice.
         flags: what the model flagged, by status code, and in how many slices.
-        events: what was wrong beyond single entries, of the newest slices that had something; all are in the store.
+        events: what was wrong beyond single entries, the newest of this run; all are in the store.
         notices: what was odd about the source, or about resuming.
         seconds: wall-clock time.
     """

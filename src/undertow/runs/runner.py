@@ -323,7 +323,7 @@ class Runner:
             rank=self._sinks.last.get("rank"),
             noise_std=self._sinks.last.get("noise_std"),
             flags=dict(self._sinks.flags),
-            events=tuple(self._sinks.noticed),
+            events=tuple(map(str, self._sinks.noticed.events)),
             notices=tuple(self._notices),
             seconds=seconds,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint
 from undertow.runs.options import RunOptions
 from undertow.runs.store.alerts import AlertSink, open_sink, rows_of
-from undertow.runs.store.events import in_words
+from undertow.runs.store.events import Chronicle, in_words
 from undertow.runs.store.folder import PRIVATE
 from undertow.runs.store.layout import EVENTS, WEIGHTS, Layout
 from undertow.runs.store.writer import StoreWriter
@@ -33,7 +33,7 @@ class Sinks:
         flags: status codes of this run, each with the number of slices that had it.
         notices: sentences that a user should see, to be taken from the left.
         last: the values per slice of the newest slice; empty before the first.
-        noticed: what was wrong beyond single entries, of the newest slices that had something.
+        noticed: what was wrong beyond single entries, the newest events of this run.
     """
 
     def __init__(self, folder: Path, layout: Layout, options: RunOptions) -> None:
@@ -50,7 +50,7 @@ class Sinks:
         self.alerts = 0
         self.flags: Counter[str] = Counter()
         self.last: dict[str, Any] = {}
-        self.noticed: deque[str] = deque(maxlen=_MOST_NOTICED)
+        self.noticed = Chronicle(_MOST_NOTICED)
 
     def prepare(self, slices: int, marks: Mapping[str, int], attributes: Mapping[str, Any]) -> None:
         """Be ready to add the slice with index ``slices``."""
@@ -80,8 +80,7 @@ class Sinks:
                 WEIGHTS: np.array([weights.get(name, np.nan) for name in self._layout.predictors]),
                 EVENTS: in_words(result.events, self._layout),
             }
-            if self.last[EVENTS]:
-                self.noticed.append(f"slice {index}: {self.last[EVENTS]}")
+            self.noticed.add(index, self.last[EVENTS])
         arrays = {name: item.values if name == "data" else getattr(result, name) for name in self._layout.keep}
         self._store.append(item.time, self.last, arrays)
         if self._alerts is not None:

@@ -5,7 +5,7 @@ import pytest
 from stubs import Named, StubStream
 
 from undertow.runs.options import RunOptions
-from undertow.runs.store.events import in_words
+from undertow.runs.store.events import Chronicle, Event, in_words
 from undertow.runs.store.times import Times
 
 
@@ -29,3 +29,18 @@ def test_a_long_list_is_cut(layout):
 @pytest.mark.parametrize("events", [None, Named(), Named(changed=(np.zeros(0, int), np.zeros(0, int)))])
 def test_nothing_is_no_text(layout, events):
     assert in_words(events, layout) == ""
+
+
+def test_what_is_said_again_is_one_event():
+    chronicle = Chronicle()
+    for index, text in enumerate(("", "a; b", "a", "", "a")):
+        chronicle.add(index, text)
+    assert list(chronicle.events) == [Event("a", 1, 2), Event("b", 1, 1), Event("a", 4, 4)]
+    assert str(chronicle.events[0]) == "slice 1–2: a"
+
+
+def test_only_the_newest_are_kept():
+    chronicle = Chronicle(most=2)
+    for index, text in enumerate(("a", "a; b", "a; c", "a")):
+        chronicle.add(index, text)
+    assert list(map(str, chronicle.events)) == ["slice 1: b", "slice 2: c"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 from undertow.runs.store.layout import Layout
@@ -31,6 +33,40 @@ def in_words(events: Any, layout: Layout) -> str:
         _entries("dead", events.dead, layout),
     ]
     return SEPARATOR.join(filter(None, found))
+
+
+@dataclass
+class Event:
+    """Something that was said of one slice, or of several in a row."""
+
+    what: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"slice {self.first}{f'–{self.last}' if self.last > self.first else ''}: {self.what}"
+
+
+class Chronicle:
+    """Events in the order in which they began: what is said again of the next slice is the same one.
+
+    Args:
+        most: How many are kept, the newest; None for all.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self.events: deque[Event] = deque(maxlen=most)
+        self._lasting: dict[str, Event] = {}
+
+    def add(self, index: int, text: str) -> None:
+        """What `in_words` gave for a slice."""
+        lasting = {}
+        for what in filter(None, text.split(SEPARATOR)):
+            event = self._lasting.get(what)
+            if event is None:
+                self.events.append(event := Event(what, index, index))
+            event.last, lasting[what] = index, event
+        self._lasting = lasting
 
 
 def _entries(what: str, positions: tuple[Any, ...], layout: Layout) -> str:
