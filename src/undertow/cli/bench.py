@@ -171,11 +171,12 @@ def fleet(
     window: int = 20,
     max_rank: int = 5,
     singles: Annotated[int, typer.Option(min=0, help="Members that the loop steps; 0: no loop.")] = 16,
+    model: Annotated[str, typer.Option(help="cp, or tracker: without window and rank.")] = "cp",
 ) -> None:
     """Slices a second of a fleet, against a Python loop over single models."""
     from undertow.lab.studies.fleet import fleet as study
 
-    study(members, slices, _sizes(shape), window, max_rank, singles, typer.echo)
+    study(members, slices, _sizes(shape), window, max_rank, singles, typer.echo, model)
 
 
 @bench.command()

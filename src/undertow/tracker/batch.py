@@ -14,14 +14,12 @@ from jax import Array
 from jax.tree_util import register_dataclass
 
 from undertow.engine.batching import choose_all
-from undertow.model.phases.infer import infer
 from undertow.model.report import Report
 from undertow.model.settings import Settings
 from undertow.model.types import Core as ModelCore
 from undertow.programs.program import program
 from undertow.tracker import events, scales, step
-from undertow.tracker.predictors.base import Prediction
-from undertow.tracker.predictors.cp import left_out, used
+from undertow.tracker.predictors.cp import predicted, used
 
 Tree = TypeVar("Tree")
 
@@ -84,19 +82,12 @@ class Found:
 def judge_all(arrays: Arrays, relative: Array, mask: Array, scale: Array, settings: tuple[Settings, ...]) -> Judged:
     """`step.judge` for all, with what their CP models predict."""
     values = jnp.where(mask, jax.vmap(scales.scaled)(relative, scale), 0)
-    predicted = tuple(
-        jax.vmap(_predicted, in_axes=(0, 0, 0, None))(core, values, mask, own)
+    all_said = tuple(
+        jax.vmap(predicted, in_axes=(0, 0, 0, None))(core, values, mask, own)
         for core, own in zip(arrays.models, settings, strict=True)
     )
-    verdict = jax.vmap(step.judge)(arrays.core, values, mask, scale, predicted)
-    return Judged(values, tuple(one.mean for one in predicted), verdict, used(mask, verdict.learn))
-
-
-def _predicted(core: ModelCore, values: Array, mask: Array, settings: Settings) -> Prediction:
-    shape = core.window.values.shape[1:]
-    values, mask = values.reshape(shape), mask.reshape(shape)
-    made: Prediction = left_out(core, values, mask, infer(core, values, mask, settings), settings)
-    return made
+    verdict = jax.vmap(step.judge)(arrays.core, values, mask, scale, all_said)
+    return Judged(values, tuple(one.mean for one in all_said), verdict, used(mask, verdict.learn))
 
 
 @program()

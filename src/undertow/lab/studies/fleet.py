@@ -46,6 +46,7 @@ def fleet(
     max_rank: int = 5,
     singles: int = 16,
     say: Callable[[str], None] = print,
+    model: str = "cp",
 ) -> None:
     """Time both, say every slice, and their ratio at the end.
 
@@ -57,40 +58,42 @@ def fleet(
         max_rank: R.
         singles: members that the loop steps; 0: no loop.
         say: shows a line.
+        model: "cp", or "tracker", which has neither window nor rank to set.
     """
-    settings: dict[str, Any] = {"window": window, "max_rank": max_rank}
+    settings: dict[str, Any] = {"window": window, "max_rank": max_rank} if model == "cp" else {}
     x = slices_of_members(members, window + 2 + slices, shape)
-    together = ut.Fleet(members, shape, **settings)
+    together = ut.Fleet(members, shape, model=model, **settings)
     begun = time.perf_counter()
     for t in range(window + 2):
         together.update(x[t]).flags  # noqa: B018
     device = jax.devices()[0]
     sizes = "×".join(map(str, shape))
-    say(f"{device.device_kind} ({device.platform}), {members} members of {sizes}, {settings}")
+    say(f"{device.device_kind} ({device.platform}), {members} members of {sizes}, {model} {settings}")
     say(f"compiled, and windows filled, in {time.perf_counter() - begun:.0f} s")
-    models = [ut.RobustCP(**settings) for _ in range(min(singles, members))]
-    for i, model in enumerate(models):
+    alone: Any = ut.RobustCP if model == "cp" else ut.Tracker
+    models = [alone(**settings) for _ in range(min(singles, members))]
+    for i, one in enumerate(models):
         for t in range(window + 2):
-            model.update(x[t, i]).rank  # noqa: B018
+            one.update(x[t, i]).rank  # noqa: B018
     host, kept, loop = [], [], []
     for t in range(window + 2, len(x)):
         begun = time.perf_counter()
         result = together.update(x[t])
-        jax.block_until_ready(result._output.reports)  # type: ignore[no-untyped-call]
+        jax.block_until_ready(_on_device(result._output))  # type: ignore[no-untyped-call]
         there = time.perf_counter()
         result.low_rank, result.outlier_probability, result.flags  # noqa: B018
         kept.append(there - begun)
         host.append(time.perf_counter() - begun)
         if models:
             begun = time.perf_counter()
-            for i, model in enumerate(models):
-                one = model.update(x[t, i])
-                one.low_rank, one.outlier_probability, one.status  # noqa: B018
+            for i, one in enumerate(models):
+                found = one.update(x[t, i])
+                found.low_rank, found.outlier_probability, found.status  # noqa: B018
             loop.append((time.perf_counter() - begun) / len(models))
-        alone = f"; loop {1 / loop[-1]:.0f}" if loop else ""
+        beside = f"; loop {1 / loop[-1]:.0f}" if loop else ""
         say(
             f"slice {t}: fleet {members / host[-1]:.0f} slices/s host to host, "
-            f"{members / kept[-1]:.0f} on the device{alone}; "
+            f"{members / kept[-1]:.0f} on the device{beside}; "
             f"sweeps {result.iterations.mean():.1f} on average, {result.iterations.max()} at most"
         )
     say(
@@ -100,3 +103,10 @@ def fleet(
     if loop:
         ratio = np.median(loop) * members / np.median(host)
         say(f"loop, median: {1 / np.median(loop):.0f} slices/s; fleet / loop {ratio:.1f}")
+
+
+def _on_device(output: Any) -> Any:
+    """The arrays that a fleet's step computes."""
+    if hasattr(output, "reports"):
+        return output.reports
+    return [(part.answer, part.found) for part in output.parts]

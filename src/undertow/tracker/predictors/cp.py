@@ -62,11 +62,7 @@ class CP:
 
     def predict(self, values: Array, mask: Array) -> Prediction:
         """Every entry without itself (n,)."""
-        shape, settings = self.state.shape, self.state.settings
-        values, mask = values.reshape(shape), mask.reshape(shape)
-        report = infer(self.state.core, values, mask, settings)
-        made: Prediction = left_out(self.state.core, values, mask, report, settings)
-        return made
+        return predicted(self.state.core, values, mask, self.state.settings)
 
     def learn(self, values: Array, mask: Array, missing: int) -> tuple[CP, Report]:
         """The model after the slice, and its report; `missing` is the number of entries that are not used."""
@@ -89,6 +85,14 @@ class CP:
         size = min(2 * full, LARGEST_RANK)
         config, wider = replace(state.config, max_rank=size), rank.resized(state.core.factors, size)
         return replace(self, state=replace(state, config=config, core=replace(state.core, factors=wider)))
+
+
+def predicted(core: Core, values: Array, mask: Array, settings: Settings) -> Prediction:
+    """Every entry without itself, as this model has it; flat (n,)."""
+    shape = core.window.values.shape[1:]
+    values, mask = values.reshape(shape), mask.reshape(shape)
+    made: Prediction = left_out(core, values, mask, infer(core, values, mask, settings), settings)
+    return made
 
 
 @program()
