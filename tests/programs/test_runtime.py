@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from undertow.programs import runtime
+from undertow.programs.structure import Outline, packed
 
 SCRIPT = """
 import jax, jax.numpy as jnp, numpy as np
@@ -53,6 +54,64 @@ def test_programs_run_on_the_device_on_which_jit_would_run_them(tmp_path):
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=True)
     assert len(list((tmp_path / "programs").iterdir())) == 2  # one for each device
+
+
+LAPACK = """
+import json
+from concurrent.futures import ThreadPoolExecutor
+import jax, jax.numpy as jnp, numpy as np
+from undertow.programs.program import program
+
+@program(donate=["x"])
+def solved(x):
+    linalg = jnp.linalg
+    return jax.tree.leaves([f(x) for f in (linalg.cholesky, linalg.eigh, linalg.slogdet, linalg.svd, linalg.qr)])
+
+x = np.diag(np.arange(1, 5, dtype=np.float32)) + 0.5
+
+def answer(device):
+    results = [solved(jax.device_put(x, device)) for _ in range(20)]
+    return [np.asarray(leaf).tobytes().hex() for leaf in jax.tree.leaves(results)]
+
+with ThreadPoolExecutor() as threads:
+    answers = list(threads.map(answer, [*jax.devices()] * 4))
+assert all(one == answers[0] for one in answers)
+print(json.dumps(answers[0]))
+"""
+
+
+@pytest.mark.slow
+def test_routines_of_lapack_are_there_for_a_program_that_was_never_lowered(tmp_path):
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "2", "UNDERTOW_CACHE": str(tmp_path / "programs")}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    command = [sys.executable, "-c", LAPACK]
+    first, second = (
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True) for _ in ("new", "loaded")
+    )
+    assert first.stdout == second.stdout
+    assert len(list((tmp_path / "programs").iterdir())) == 2  # one for each device
+
+
+def test_what_a_program_calls_is_found():
+    def lowered(function):
+        return jax.jit(function).trace(jnp.eye(3)).lower(lowering_platforms=("cpu",))
+
+    assert runtime.calls(lowered(jnp.sin)) == ()
+    factor = runtime.calls(lowered(jnp.linalg.cholesky))
+    assert factor == ("lapack_spotrf_ffi",)
+    assert runtime.callable_later(())
+    assert runtime.callable_later(factor)
+    host = runtime.calls(lowered(lambda x: jax.pure_callback(np.sin, x, x)))
+    assert len(host) == 1
+    assert not runtime.callable_later(host)
+    assert not runtime.callable_later((*factor, "cuhybrid_eig_real"))
+    assert runtime.callable_later(("__gpu$xla.gpu.triton", "cu_threefry2x32_ffi", "cusolver_potrf_ffi"))
+
+
+def test_a_program_whose_routines_cannot_be_made_ready_is_not_loaded():
+    stored = packed(Outline(jax.tree.structure(1), (((), "float32", False),), ("unheard_of",)), b"program")
+    with pytest.raises(ValueError, match="it calls unheard_of"):
+        runtime.loaded(stored, runtime.place([]))
 
 
 def test_numbers_are_sent_as_jit_would_see_them():

@@ -19,7 +19,7 @@ class Foreign(NamedTuple):
 
 def outline(tree):
     leaves, structure = jax.tree.flatten(tree)
-    return Outline(structure, (ARRAY,) * len(leaves))
+    return Outline(structure, (ARRAY,) * len(leaves), ("lapack_spotrf_ffi",))
 
 
 @pytest.mark.parametrize("settings", [{}, {"level": True}, {"memory": "recursive"}])

@@ -15,7 +15,7 @@ import jaxlib.version
 
 from undertow.programs.runtime import Place
 
-FORMAT = 1
+FORMAT = 2
 """Changes when files are written in another way."""
 NOT_COMPILED = {"cli", "export", "lab", "report", "runs", "sources"}
 """Folders of the package from which no program comes: changing them leaves kept programs valid."""

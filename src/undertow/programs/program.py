@@ -135,10 +135,15 @@ class Program:
         traced = self._anew().trace(**jax.tree.unflatten(tree, leaves), **static)
         if traced.jaxpr.effects:
             return None
+        lowered = traced.lower()
+        calls = runtime.calls(lowered)
+        if not runtime.callable_later(calls):
+            _log.debug("%s is left to jax.jit: it calls %s", self.name, ", ".join(calls))
+            return None
         with runtime.watching_for_cache_hits() as hits:
-            compiled = traced.lower().compile()
+            compiled = lowered.compile()
         try:
-            ready, outline = runtime.executable(compiled, place, len(leaves))
+            ready, outline = runtime.executable(compiled, place, len(leaves), calls)
         except Exception as error:
             _log.debug("%s is left to jax.jit: %s", self.name, error)
             return None

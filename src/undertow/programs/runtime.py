@@ -1,13 +1,14 @@
 """Everything that a kept program needs of JAX beyond its documented interface, in one place.
 
 JAX documents no way to run an executable that it did not trace itself, other than by unpickling it. What is used here
-was tried with JAX 0.10 and 0.11; where it does not exist, a program stays with `jax.jit`.
+was tried with JAX 0.10, 0.11 and 0.12; where it does not exist, a program stays with `jax.jit`.
 """
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,13 @@ import jax
 import numpy as np
 
 from undertow.programs.structure import Outline, unpacked
+
+LAPACK = "lapack_"
+"""How the names of the routines begin that programs for a CPU call."""
+_OF_GPUS = ("cublas_", "cusolver_", "cusparse_", "cu_", "hipblas_", "hipsolver_", "hipsparse_", "hip_")
+"""How the names of those begin that are ready as soon as a GPU is."""
+_KERNEL = "__gpu$xla.gpu.triton"
+"""A kernel written with Pallas, which XLA compiles with the rest of the program."""
 
 _config: Any = jax.config
 _watched = threading.local()
@@ -70,8 +78,22 @@ def _default_device() -> Any:
     return chosen if isinstance(chosen, jax.Device) else jax.local_devices(backend=chosen)[0]
 
 
+def calls(lowered: jax.stages.Lowered) -> tuple[str, ...]:
+    """Names of the routines that a program calls and XLA does not make: LAPACK's, a vendor's, functions of Python."""
+    return tuple(sorted(set(re.findall(r"custom_call\s*@?\"?([^\s(\"]+)", lowered.as_text()))))
+
+
+def callable_later(calls: Sequence[str]) -> bool:
+    """Whether all these routines can be made ready without lowering the program.
+
+    A function of Python lives as long as what JAX compiled. Others that are not named here are made ready by lowering,
+    for all we know: to call one that is not ready ends the process.
+    """
+    return all(call.startswith((LAPACK, *_OF_GPUS)) or call == _KERNEL for call in calls)
+
+
 def executable(
-    compiled: jax.stages.Compiled, place: Place, arguments: int
+    compiled: jax.stages.Compiled, place: Place, arguments: int, calls: tuple[str, ...]
 ) -> tuple[Callable[[list[Any]], Any], Outline]:
     """What was just compiled as a function of flat arguments, and the outline of its results."""
     native: Any = compiled.runtime_executable()
@@ -79,7 +101,7 @@ def executable(
         raise ValueError("constants became arguments")
     results, tree = jax.tree.flatten(compiled.out_info)
     arrays = [(tuple(array.shape), str(array.dtype), bool(getattr(array, "weak_type", False))) for array in results]
-    outline = Outline(tree, tuple(arrays))
+    outline = Outline(tree, tuple(arrays), calls)
     return _callable(native, outline, place), outline
 
 
@@ -112,8 +134,23 @@ def _noted(event: str, **_: Any) -> None:
 def loaded(stored: bytes, place: Place) -> Callable[[list[Any]], Any]:
     """A stored executable as a function of flat arguments."""
     outline, found = unpacked(stored)
+    _make_ready(outline.calls)
     native = place.device.client.deserialize_executable(found, [place.device])
     return _callable(native, outline, place)
+
+
+def _make_ready(calls: Sequence[str]) -> None:
+    """What JAX does when it lowers a program that calls these routines.
+
+    JAX takes the addresses of LAPACK's routines from SciPy, and only then. Until then they are null, and a program that
+    calls one ends the process. Where that cannot be done, an error: then the program is compiled.
+    """
+    if not callable_later(calls):
+        raise ValueError(f"it calls {', '.join(calls)}")
+    if any(call.startswith(LAPACK) for call in calls):
+        from jax._src.lax.linalg import initialize_lapack
+
+        initialize_lapack()
 
 
 def _callable(native: Any, outline: Outline, place: Place) -> Callable[[list[Any]], Any]:

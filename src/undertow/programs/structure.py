@@ -15,15 +15,17 @@ _PLAIN = (str, int, float, bool)
 
 @dataclass(frozen=True)
 class Outline:
-    """The results of a program.
+    """What is known of a program besides its code: its results, and what it needs.
 
     Attributes:
         tree: How they are nested.
         arrays: Shape, type and weakness of the type of each array.
+        calls: Routines that it calls and does not hold, such as LAPACK's; they have to be there before it runs.
     """
 
     tree: Any
     arrays: tuple[tuple[tuple[int, ...], str, bool], ...]
+    calls: tuple[str, ...] = ()
 
 
 class _Array:
@@ -36,7 +38,7 @@ def packed(outline: Outline, executable: bytes) -> bytes:
     nested = _written(skeleton)
     if jax.tree.structure(_read(nested)) != outline.tree:
         raise TypeError("the results do not come back as they were")
-    header = json.dumps({"tree": nested, "arrays": outline.arrays}).encode()
+    header = json.dumps({"tree": nested, "arrays": outline.arrays, "calls": outline.calls}).encode()
     return len(header).to_bytes(8, "little") + header + executable
 
 
@@ -45,7 +47,8 @@ def unpacked(stored: bytes) -> tuple[Outline, bytes]:
     end = 8 + int.from_bytes(stored[:8], "little")
     header = json.loads(stored[8:end])
     arrays = tuple((tuple(shape), str(dtype), bool(weak)) for shape, dtype, weak in header["arrays"])
-    return Outline(jax.tree.structure(_read(header["tree"])), arrays), stored[end:]
+    calls = tuple(map(str, header["calls"]))
+    return Outline(jax.tree.structure(_read(header["tree"])), arrays, calls), stored[end:]
 
 
 def _written(node: Any) -> Any:
