@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -148,9 +149,8 @@ def _make_ready(calls: Sequence[str]) -> None:
     if not callable_later(calls):
         raise ValueError(f"it calls {', '.join(calls)}")
     if any(call.startswith(LAPACK) for call in calls):
-        from jax._src.lax.linalg import initialize_lapack
-
-        initialize_lapack()
+        linalg: Any = import_module("jax._src.lax.linalg")
+        linalg.initialize_lapack()
 
 
 def _callable(native: Any, outline: Outline, place: Place) -> Callable[[list[Any]], Any]:
