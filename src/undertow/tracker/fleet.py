@@ -206,7 +206,7 @@ class Trackers:
         self.groups += [Group.of(self.blank, size) for _ in range(count)]
 
     def _check_memory(self, members: int, state: Tracking) -> None:
-        """Refuse so many more that do not fit into the memory now free."""
+        """Refuse further members that do not fit into the memory now free."""
         core = sum(leaf.nbytes for leaf in jax.tree.leaves(state.core))
         held = core + sum(leaf.nbytes for model in state.cps for leaf in jax.tree.leaves(model.state.core))
         held += tracking.recent_bytes(self.shape)

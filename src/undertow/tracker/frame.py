@@ -51,7 +51,7 @@ class Frame:
 
 
 def stacked(frames: Sequence[Frame], modes: int) -> Frame:
-    """Many frames as one, which broadcasts against arrays of so many modes with the streams first."""
+    """Many frames as one, which broadcasts against slices of `modes` modes with the streams first."""
     columns: Any = [
         np.array([getattr(one, name) for one in frames], kind).reshape(-1, *[1] * modes)
         for name, kind in (("origin", np.float64), ("unit", np.float64), ("scale", np.int32))

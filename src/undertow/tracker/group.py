@@ -44,7 +44,7 @@ class Group:
 
     @classmethod
     def of(cls, blank: Tracking, size: int) -> Self:
-        """Room for so many members."""
+        """Free positions for `size` members."""
         configs = tuple(model.state.config for model in blank.cps)
         arrays = batch.repeated(_arrays(blank), size)
         return cls(blank.shape, configs, arrays, np.zeros(size, np.int64), np.full(size, FREE, np.int64))
@@ -63,7 +63,7 @@ class Group:
         return np.flatnonzero(self.members == FREE)
 
     def doubled(self, blank: Tracking) -> Group:
-        """With room for twice as many."""
+        """With twice the positions."""
         other = Group.of(blank, len(self))
         arrays = batching.joined(self.arrays, other.arrays)
         steps, members = (np.concatenate(pair) for pair in ((self.steps, other.steps), (self.members, other.members)))

@@ -174,5 +174,5 @@ def recent_bytes(shape: tuple[int, ...]) -> int:
 
 
 def _kept(size: int) -> int:
-    """How many slices of so many bytes are kept."""
+    """How many slices of `size` bytes are kept."""
     return max(3, min(RECENT, RECENT_BYTES // size))
