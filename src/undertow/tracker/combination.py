@@ -14,8 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-FORGETTING = 0.95
-"""μ of the errors, per slice."""
+FORGETTING = np.array([0.9, 0.98], np.float32)
+"""μ of the errors, per slice: weights that follow quickly, and weights that are steadier."""
+CHOICE_MEMORY = 0.95
+"""Forgetting of how well each of the two has done."""
 RIDGE = 1e-4
 """Of each predictor's own squared error: those that cannot be told apart share their weight, and one that explodes does
 not make the others alike."""
@@ -29,11 +31,11 @@ def discounted(gram: Array, errors: Array, importance: Array) -> Array:
     """E with one more slice.
 
     Args:
-        gram: E (K, K).
+        gram: E (2, K, K), one for each of `FORGETTING`.
         errors: (K, n).
         importance: Weight of every squared error (n,), 0 where nothing was observed.
     """
-    return FORGETTING * gram + (errors * importance) @ errors.T
+    return FORGETTING[:, None, None] * gram + (errors * importance) @ errors.T
 
 
 def simplex_weights(gram: Array) -> Array:

@@ -17,6 +17,11 @@ OFF_FRACTION = 0.5
 """A slice is wrong as a whole if more than this fraction of its observed entries is flagged."""
 FEWEST_ENTRIES = 4
 """Observed entries from which on that can be said."""
+SURPRISING, LEAST_SURPRISE = 8.0, 0.7
+"""A slice is wrong as a whole if it lies farther from what the past predicts than usual, by so many times the usual
+variation of that distance and by so much (both of its logarithm)."""
+KNOWN_AFTER, SURPRISE_MEMORY = 8, 30.0
+"""Slices from which on that is known, and over which it is averaged."""
 DEAD_AFTER, DEAD_FACTOR = 12, 5
 """A sensor is dead if it repeats one number this many times, and this many times longer than ever before."""
 
@@ -32,6 +37,9 @@ class Events:
         value: The last observed.
         repeats: How often in a row it came.
         longest: The longest such row before this one; −1 before the first change.
+        surprise: Usual log root mean square of what the past did not predict, in standard deviations.
+        surprise_spread: Usual distance from that.
+        known: Slices that these come from.
     """
 
     run: Array
@@ -39,6 +47,9 @@ class Events:
     value: Array
     repeats: Array
     longest: Array
+    surprise: Array
+    surprise_spread: Array
+    known: Array
 
 
 @register_dataclass
@@ -53,7 +64,10 @@ class Found:
 def init(entries: int) -> Events:
     """Nothing seen."""
     zero = jnp.zeros(entries, jnp.int32)
-    return Events(zero, jnp.zeros((), jnp.int32), jnp.full(entries, jnp.nan), zero, zero - 1)
+    number = jnp.zeros(())
+    return Events(
+        zero, number.astype(jnp.int32), jnp.full(entries, jnp.nan), zero, zero - 1, number, number + 0.5, number
+    )
 
 
 def _run(events: Events, probability: Array, innovation: Array, mask: Array) -> Array:
@@ -63,32 +77,56 @@ def _run(events: Events, probability: Array, innovation: Array, mask: Array) -> 
     return jnp.where(flagged, longer, jnp.where(mask, 0, events.run))
 
 
+def _surprising(events: Events, surprise: Array, mask: Array) -> Array:
+    """Whether a slice lies much farther from what the past predicts than slices usually do."""
+    limit = events.surprise + jnp.maximum(SURPRISING * events.surprise_spread, LEAST_SURPRISE)
+    return (surprise > limit) & (events.known >= KNOWN_AFTER) & (mask.sum() >= FEWEST_ENTRIES)
+
+
 def _off(probability: Array, mask: Array) -> Array:
     observed, flagged = mask.sum(), (mask & (probability > 0.5)).sum()
     return (flagged > OFF_FRACTION * observed) & (observed >= FEWEST_ENTRIES)
 
 
-def decide(events: Events, probability: Array, innovation: Array, mask: Array) -> Found:
+def decide(events: Events, probability: Array, innovation: Array, surprise: Array, mask: Array) -> Found:
     """What to believe of this slice."""
-    off = _off(probability, mask)
+    off = _off(probability, mask) | _surprising(events, surprise, mask)
     believed = jnp.abs(_run(events, probability, innovation, mask)) >= BELIEVED_AFTER
+    believed = believed & (events.repeats < 2)  # a sensor that is stuck has not changed: it is dead
     lasting = events.off_run + off >= BELIEVED_AFTER - 1
     return Found(accept=mask & (probability > 0.5) & (believed | (off & lasting)), slice_off=off & ~lasting)
 
 
 def learned(
-    events: Events, probability: Array, innovation: Array, values: Array, mask: Array, slice_off: Array
+    events: Events,
+    probability: Array,
+    innovation: Array,
+    surprise: Array,
+    values: Array,
+    mask: Array,
+    slice_off: Array,
 ) -> Events:
     """The counts after the slice."""
     run = _run(events, probability, innovation, mask)
     same = mask & (values == events.value)
     moved = mask & ~same & ~jnp.isnan(events.value)
+    clean = mask.any() & ~slice_off
+    share = jnp.where(clean, 1 / jnp.minimum(events.known + 1, SURPRISE_MEMORY), 0)
+    away = jnp.clip(surprise - events.surprise, -3 * events.surprise_spread, 3 * events.surprise_spread)
+    away = jnp.where(events.known == 0, surprise, away)
     return Events(
         run=jnp.where(jnp.abs(run) >= BELIEVED_AFTER, 0, run),
         off_run=jnp.where(mask.any(), jnp.where(slice_off, events.off_run + 1, 0), events.off_run),
         value=jnp.where(mask, values, events.value),
         repeats=jnp.where(mask, jnp.where(same, events.repeats + 1, 0), events.repeats),
         longest=jnp.where(moved, jnp.maximum(events.longest, events.repeats), events.longest),
+        surprise=events.surprise + share * away,
+        surprise_spread=jnp.where(
+            events.known > 0,
+            events.surprise_spread + share * (jnp.abs(away) - events.surprise_spread),
+            events.surprise_spread,
+        ),
+        known=events.known + clean,
     )
 
 

@@ -19,13 +19,14 @@ from undertow.tracker.scales import LINEAR, LOG, ROOT
 ODD = 30.0
 """A slice is odd if its typical size differs from that of the others by more than this factor."""
 BINS = 8
+"""Groups of changes by size."""
 FEWEST_CHANGES = 40
 """Changes of entries that must have been seen before another scale than the linear one is believed."""
 NARROW = 2.0
 """Where sizes differ by less than this factor, all scales are alike."""
-ROOT_FROM, LOG_FROM = 0.5, 1.5
+ROOT_FROM, LOG_FROM = 0.5, 1.4
 """Exponents of the variance over the size from which on the scale is the root, or the logarithm."""
-FIRM = 0.2
+FIRM = 0.1
 """How far beyond these limits an exponent must lie to change a scale that is in use."""
 REVISED = 4.0
 """A unit is revised if it is wrong by more than this factor; an origin, if by more than this many units."""
@@ -99,14 +100,15 @@ def _size(one: Slice) -> float:
 
 
 def _scale(recent: Sequence[Slice], values: Floats, current: Frame | None) -> int:
-    if (values < 0).any():
+    if (values < 0).any() or current is None:
         return LINEAR
     exponent = _exponent(recent)
     if exponent is None:
-        return LINEAR if current is None else current.scale
-    limits = [ROOT_FROM, LOG_FROM]
-    if current is not None:  # leaving the scale in use takes more than entering it
-        limits = [limit + (FIRM if current.scale <= number else -FIRM) for number, limit in enumerate(limits)]
+        return current.scale
+    # Leaving the scale in use takes more than entering it.
+    limits = [
+        limit + (FIRM if current.scale <= number else -FIRM) for number, limit in enumerate((ROOT_FROM, LOG_FROM))
+    ]
     return LOG if exponent > limits[1] else ROOT if exponent > limits[0] else LINEAR
 
 

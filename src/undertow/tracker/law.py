@@ -21,7 +21,7 @@ LOW, HIGH = 1e-3, 1e4
 """Ends of the histogram of |u|; what lies outside counts at its ends."""
 EDGES = np.geomspace(LOW, HIGH, BINS + 1)
 CENTRES = np.sqrt(EDGES[1:] * EDGES[:-1]).astype(np.float32)
-TAILS = np.array([2.0, 3.0, 4.0, 6.0, 10.0, 30.0], np.float32)
+TAILS = np.array([3.0, 4.0, 6.0, 10.0, 30.0], np.float32)
 """ν: degrees of freedom that are tried."""
 FORGETTING = 0.97
 """Per slice."""

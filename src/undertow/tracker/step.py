@@ -15,7 +15,7 @@ from jax.tree_util import register_dataclass
 
 from undertow.programs.program import program
 from undertow.tracker import events, law, scales
-from undertow.tracker.combination import discounted, simplex_weights
+from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, discounted, simplex_weights
 from undertow.tracker.predictors.base import Given, Prediction, Predictor
 from undertow.tracker.predictors.covariance import covariances
 from undertow.tracker.predictors.level import Level, LevelState, restart
@@ -27,6 +27,8 @@ NAMES = (*LEVEL.names, *(name for one in OTHERS for name in one.names))
 """In the order of their weights; those of the CP models follow."""
 SUSPICIOUS = 5.0
 """Standard deviations from its level from which on an observation counts less for the others of its slice."""
+MISSED_BY_ALL = 6.0
+"""Times the mean error of the best predictor of each entry, beyond which an entry counts less for the weights."""
 FEW = 3.0
 """Observed entries that are worth as much as the past."""
 PAST = 2
@@ -41,8 +43,9 @@ class Core:
     Attributes:
         level: State of the local levels.
         others: States of `OTHERS`.
-        gram: Errors of the predictors (K, K).
-        past_gram: Errors of what the past alone says (2, 2).
+        gram: Errors of the predictors (2, K, K), discounted quickly and slowly.
+        past_gram: Errors of what the past alone says (2, 2, 2).
+        paces: Squared errors of the answer with weights of either kind (2,).
         size: Discounted squared size of a slice.
         law: Of the innovations.
         events: What lasts.
@@ -54,6 +57,7 @@ class Core:
     others: tuple[Any, ...]
     gram: Array
     past_gram: Array
+    paces: Array
     size: Array
     law: law.Law
     events: events.Events
@@ -72,10 +76,12 @@ class Verdict:
         probability: That an observed entry is an outlier.
         learn: Weight of every entry for the learners; 0 where nothing was observed or where it is withheld.
         innovation: Standardised.
+        surprise: Log root mean square of what the past did not predict.
         weights: Of the predictors (K,).
         past_weights: (2,).
         gram: With this slice.
         past_gram: With this slice.
+        paces: With this slice.
         past: What the past alone predicts.
         size: With this slice.
         slice_off: Whether the slice as a whole is wrong.
@@ -88,14 +94,22 @@ class Verdict:
     probability: Array
     learn: Array
     innovation: Array
+    surprise: Array
     weights: Array
     past_weights: Array
     gram: Array
     past_gram: Array
+    paces: Array
     past: Array
     size: Array
     slice_off: Array
     changed: Array
+
+
+def loss(core: Core) -> float:
+    """Mean squared relative error of the combination lately, on observed entries without themselves."""
+    slices = (1 - CHOICE_MEMORY ** float(core.seen)) / (1 - CHOICE_MEMORY)
+    return float(core.paces.min()) / max(slices, 1e-6)
 
 
 def init(entries: int, cps: int) -> Core:
@@ -104,8 +118,9 @@ def init(entries: int, cps: int) -> Core:
     return Core(
         level=LEVEL.init(entries),
         others=tuple(one.init(entries) for one in OTHERS),
-        gram=jnp.eye(size) * 1e-6,
-        past_gram=jnp.eye(PAST) * 1e-6,
+        gram=jnp.stack([jnp.eye(size) * 1e-6] * len(FORGETTING)),
+        past_gram=jnp.stack([jnp.eye(PAST) * 1e-6] * len(FORGETTING)),
+        paces=jnp.zeros(len(FORGETTING)),
         size=jnp.zeros(()),
         law=law.init(),
         events=events.init(entries),
@@ -133,25 +148,37 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
         jnp.where(sound, made, one)
         for made, one in ((means, level.mean), (variances, level.variance), (noises, level.noise))
     )
-    previous = simplex_weights(core.gram)
+    both = jax.vmap(simplex_weights)(core.gram)
+    previous = both[jnp.argmin(core.paces)]
     probability, _, _ = _outliers(core, values, mask, previous, means, variances, noises)
     x = scales.plain(jnp.where(mask, values, 0), scale)
     size = (x**2).sum() / jnp.maximum(weight.sum(), 1)
     usual = jnp.where(core.size > 0, 0.9 * core.size + 0.1 * size, size)
     norm = jnp.maximum(jnp.maximum(size, 1e-3 * core.size) * jnp.maximum(weight.sum(), 1), 1e-30)
     # Errors count as they do in the units of the data, relative to the size of the slice.
-    importance = weight * (1 - probability) / norm
+    # What everybody misses by far says nothing about who is better.
+    nearest = jnp.where(mask, jnp.abs(values - means).min(0), 0)
+    typical = nearest.sum() / jnp.maximum(weight.sum(), 1)
+    telling = jnp.minimum(1, (MISSED_BY_ALL * typical / jnp.maximum(nearest, 1e-30)) ** 2)
+    importance = weight * (1 - probability) * telling / norm
     gram = discounted(core.gram, jnp.where(mask, x - scales.plain(means, scale), 0), importance)
     past = jnp.stack([level.mean, core.last])
     past_gram = discounted(core.past_gram, jnp.where(mask, x - scales.plain(past, scale), 0), importance)
+    missed = jnp.where(mask, x - scales.plain(both @ means, scale), 0)
+    paces = CHOICE_MEMORY * core.paces + (missed**2 * importance).sum(1)
     judged = mask.any() & (core.seen > 0)
     gram, past_gram = jnp.where(judged, gram, core.gram), jnp.where(judged, past_gram, core.past_gram)
-    weights, past_weights = simplex_weights(gram), simplex_weights(past_gram)
+    paces = jnp.where(judged, paces, core.paces)
+    pace = jnp.argmin(paces)
+    weights, past_weights = simplex_weights(gram[pace]), simplex_weights(past_gram[-1])
     probability, mean, variance = _outliers(core, values, mask, weights, means, variances, noises)
     innovation = (values - mean) / jnp.sqrt(variance)
     early = core.seen < 2
     probability = jnp.where(early, 0, probability)
-    found = events.decide(core.events, probability, innovation, mask)
+    unexpected = (values - past_weights @ past) ** 2 / (level.variance + level.noise)
+    surprise = 0.5 * jnp.log(jnp.where(mask, unexpected, 0).sum() / jnp.maximum(weight.sum(), 1) + 1e-12)
+    found = events.decide(core.events, probability, innovation, surprise, mask)
+    probability = jnp.where(found.slice_off & mask, 1, probability)
     withheld = jnp.where(found.accept, 0, probability)
     return Verdict(
         mean=mean,
@@ -160,10 +187,12 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
         probability=probability,
         learn=weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off,
         innovation=jnp.where(mask, innovation, 0),
+        surprise=surprise,
         weights=weights,
         past_weights=past_weights,
         gram=gram,
         past_gram=past_gram,
+        paces=paces,
         past=past_weights @ past,
         size=jnp.where(mask.any(), usual, core.size),
         slice_off=found.slice_off,
@@ -216,9 +245,12 @@ def learn(
         others=tuple(state for state, _ in others),
         gram=verdict.gram,
         past_gram=verdict.past_gram,
+        paces=verdict.paces,
         size=verdict.size,
         law=law.learned(core.law, verdict.innovation, clean & (core.seen > 1)),
-        events=events.learned(core.events, verdict.probability, verdict.innovation, values, mask, verdict.slice_off),
+        events=events.learned(
+            core.events, verdict.probability, verdict.innovation, verdict.surprise, values, mask, verdict.slice_off
+        ),
         last=jnp.where(verdict.slice_off | ~anything, core.last, z),
         seen=core.seen + (anything & ~verdict.slice_off),
     )

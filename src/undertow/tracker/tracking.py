@@ -23,8 +23,8 @@ RECENT_BYTES = 64_000_000
 """Fewer of them where slices are large, but three at least."""
 LARGEST = 1e12
 """Units beyond which an observation is not computed with."""
-REVIEWS = (2, 3, 5, 8, 13, 20)
-"""Slices after which the frame is reviewed; later on every `RECENT`."""
+REVIEWS = (2, 3, 5, 8, 13)
+"""Slices after which the frame is reviewed; later on each time their number has doubled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +73,22 @@ def copied(state: Tracking) -> Tracking:
 def _in_frame(state: Tracking) -> Tracking:
     """With origin, unit and scale that suit the recent slices; where they change, these are learned anew."""
     frame = next_frame(state.frame, state.recent, state.used)
-    return state if frame == state.frame else replayed(replace(state, frame=frame))
+    return state if frame is None or frame == state.frame else reframed(state, frame)
 
 
 def next_frame(current: Frame | None, recent: tuple[Slice, ...], used: int) -> Frame | None:
     """The frame for the newest of these slices, where it is reviewed; else the current one."""
-    reviewed = used in REVIEWS or used % RECENT == 0
+    reviewed = used in REVIEWS or (used % RECENT == 0 and (used // RECENT).bit_count() == 1)
     if current is not None and not reviewed and not _another_size(current, recent):
         return current
     return choose(recent, current) or current
+
+
+def reframed(state: Tracking, frame: Frame) -> Tracking:
+    """In another frame, learned anew; another scale only if the recent slices are predicted better on it."""
+    fresh = replayed(replace(state, frame=frame))
+    trial = state.frame is not None and frame.scale != state.frame.scale
+    return state if trial and step.loss(fresh.core) >= step.loss(state.core) else fresh
 
 
 def replayed(state: Tracking) -> Tracking:

@@ -27,6 +27,8 @@ PRIOR_COUNT = 3.0
 MOST_SURPRISE = 1e4
 """Largest squared error over its expectation that counts: beyond it, rounding decides between paces, and the compiler
 may round the same number in two ways."""
+FARTHEST = 3.0
+"""Standard deviations beyond which an innovation adds no more to the noise: it may be an outlier not noticed."""
 WIDEST = 1e4
 """Largest variance of a level over that of the noise."""
 
@@ -94,11 +96,12 @@ class Level:
         surprise = jnp.minimum(error**2 / expected, MOST_SURPRISE)
         likelihood = -0.5 * weight * (surprise + jnp.log(expected))
         known = observed & state.seen
+        bounded = jnp.minimum(error**2, FARTHEST**2 * expected)
         gain = weight * predicted / (weight * predicted + 1)
         after = LevelState(
             mean=jnp.where(first, given.values, state.mean + gain * error),
             variance=jnp.where(first, 1.0, jnp.minimum((1 - gain) * predicted, WIDEST)),
-            squares=jnp.where(known, MEMORY * state.squares + weight * error**2 / (predicted + 1), state.squares),
+            squares=jnp.where(known, MEMORY * state.squares + weight * bounded / (predicted + 1), state.squares),
             count=jnp.where(known, MEMORY * state.count + weight, state.count),
             score=jnp.where(known, MEMORY * state.score + likelihood, state.score),
             seen=state.seen | observed,
