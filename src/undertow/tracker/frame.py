@@ -60,18 +60,19 @@ def stacked(frames: Sequence[Frame], modes: int) -> Frame:
     return Frame(*columns)
 
 
-def choose(recent: Sequence[Slice], current: Frame | None = None) -> Frame | None:
+def choose(recent: Sequence[Slice], current: Frame | None = None, scale: int | None = None) -> Frame | None:
     """The frame that suits these slices, oldest first; None as long as there is nothing but zeros.
 
     Args:
         recent: Slices in which something was observed.
         current: The frame in use: it stays unless another is clearly better.
+        scale: The scale, if it is not to be chosen.
     """
     usual = usual_slices(recent)
     values = np.concatenate([one.values[one.mask].astype(np.float64) for one in usual]) if usual else np.zeros(0)
     if not np.any(values):
         return None
-    scale = _scale(usual, values, current)
+    scale = _scale(usual, values, current) if scale is None else scale
     origin = float(np.median(values)) if scale == LINEAR else 0.0
     sizes = np.abs(values - origin)
     unit = float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else abs(origin)

@@ -16,6 +16,7 @@ from undertow.tracker import events, scales, step
 from undertow.tracker.frame import Frame, choose, usual_slices
 from undertow.tracker.output import TrackerOutput
 from undertow.tracker.predictors.cp import CP, configs, used
+from undertow.tracker.scales import LINEAR
 
 RECENT = 20
 """Slices that are kept as they came: from these the frame is chosen, and learned anew where it changes."""
@@ -23,7 +24,7 @@ RECENT_BYTES = 64_000_000
 """Fewer of them where slices are large, but three at least."""
 LARGEST = 1e12
 """Units beyond which an observation is not computed with."""
-REVIEWS = (2, 3, 5, 8, 13)
+REVIEWS = (2, 3, 5, 10)
 """Slices after which the frame is reviewed; later on each time their number has doubled."""
 
 
@@ -72,23 +73,28 @@ def copied(state: Tracking) -> Tracking:
 
 def _in_frame(state: Tracking) -> Tracking:
     """With origin, unit and scale that suit the recent slices; where they change, these are learned anew."""
-    frame = next_frame(state.frame, state.recent, state.used)
-    return state if frame is None or frame == state.frame else reframed(state, frame)
+    frames = next_frames(state.frame, state.recent, state.used)
+    return state if frames in ((), (state.frame,)) else reframed(state, frames)
 
 
-def next_frame(current: Frame | None, recent: tuple[Slice, ...], used: int) -> Frame | None:
-    """The frame for the newest of these slices, where it is reviewed; else the current one."""
+def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> tuple[Frame, ...]:
+    """Frames to be tried on the newest of these slices; none, or the current one, where nothing is to be done."""
     reviewed = used in REVIEWS or (used % RECENT == 0 and (used // RECENT).bit_count() == 1)
     if current is not None and not reviewed and not _another_size(current, recent):
-        return current
-    return choose(recent, current) or current
+        return ()
+    wanted = choose(recent, current)
+    if wanted is None:
+        return ()
+    if wanted.scale == LINEAR:
+        return (wanted,)
+    return wanted, choose(recent, current, LINEAR) or wanted
 
 
-def reframed(state: Tracking, frame: Frame) -> Tracking:
-    """In another frame, learned anew; another scale only if the recent slices are predicted better on it."""
-    fresh = replayed(replace(state, frame=frame))
-    trial = state.frame is not None and frame.scale != state.frame.scale
-    return state if trial and step.loss(fresh.core) >= step.loss(state.core) else fresh
+def reframed(state: Tracking, frames: tuple[Frame, ...]) -> Tracking:
+    """In the frame in which the recent slices are predicted best, each learned anew."""
+    trials = [replayed(replace(state, frame=frame)) for frame in frames]
+    best = min(trials, key=lambda trial: step.loss(trial.core)) if len(trials) > 1 else trials[0]
+    return state if best.frame == state.frame else best
 
 
 def replayed(state: Tracking) -> Tracking:
