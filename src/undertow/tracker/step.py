@@ -29,6 +29,8 @@ SUSPICIOUS = 5.0
 """Standard deviations from its level from which on an observation counts less for the others of its slice."""
 MISSED_BY_ALL = 6.0
 """Times the mean error of the best predictor of each entry, beyond which an entry counts less for the weights."""
+ERROR_MEMORY = 20
+"""Slices over which the error of the answer is averaged."""
 FEW = 3.0
 """Observed entries that are worth as much as the past."""
 PAST = 2
@@ -46,6 +48,7 @@ class Core:
         gram: Errors of the predictors (2, K, K), discounted quickly and slowly.
         past_gram: Errors of what the past alone says (2, 2, 2).
         paces: Squared errors of the answer with weights of either kind (2,).
+        error: Mean log of the relative error of the answer.
         size: Discounted squared size of a slice.
         law: Of the innovations.
         events: What lasts.
@@ -58,6 +61,7 @@ class Core:
     gram: Array
     past_gram: Array
     paces: Array
+    error: Array
     size: Array
     law: law.Law
     events: events.Events
@@ -82,6 +86,7 @@ class Verdict:
         gram: With this slice.
         past_gram: With this slice.
         paces: With this slice.
+        error: With this slice.
         past: What the past alone predicts.
         size: With this slice.
         slice_off: Whether the slice as a whole is wrong.
@@ -100,6 +105,7 @@ class Verdict:
     gram: Array
     past_gram: Array
     paces: Array
+    error: Array
     past: Array
     size: Array
     slice_off: Array
@@ -107,9 +113,8 @@ class Verdict:
 
 
 def loss(core: Core) -> float:
-    """Mean squared relative error of the combination lately, on observed entries without themselves."""
-    slices = (1 - CHOICE_MEMORY ** float(core.seen)) / (1 - CHOICE_MEMORY)
-    return float(core.paces.min()) / max(slices, 1e-6)
+    """Mean log of the relative error of the answer lately, on observed entries without themselves."""
+    return float(core.error)
 
 
 def init(entries: int, cps: int) -> Core:
@@ -121,6 +126,7 @@ def init(entries: int, cps: int) -> Core:
         gram=jnp.stack([jnp.eye(size) * 1e-6] * len(FORGETTING)),
         past_gram=jnp.stack([jnp.eye(PAST) * 1e-6] * len(FORGETTING)),
         paces=jnp.zeros(len(FORGETTING)),
+        error=jnp.zeros(()),
         size=jnp.zeros(()),
         law=law.init(),
         events=events.init(entries),
@@ -166,6 +172,9 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     past_gram = discounted(core.past_gram, jnp.where(mask, x - scales.plain(past, scale), 0), importance)
     missed = jnp.where(mask, x - scales.plain(both @ means, scale), 0)
     paces = CHOICE_MEMORY * core.paces + (missed**2 * importance).sum(1)
+    chosen = missed[jnp.argmin(core.paces)] ** 2 * weight * (1 - probability)
+    share = 1 / jnp.clip(core.seen, 1, ERROR_MEMORY)
+    error = core.error + share * (0.5 * jnp.log(chosen.sum() / norm + 1e-12) - core.error)
     judged = mask.any() & (core.seen > 0)
     gram, past_gram = jnp.where(judged, gram, core.gram), jnp.where(judged, past_gram, core.past_gram)
     paces = jnp.where(judged, paces, core.paces)
@@ -193,6 +202,7 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
         gram=gram,
         past_gram=past_gram,
         paces=paces,
+        error=jnp.where(judged, error, core.error),
         past=past_weights @ past,
         size=jnp.where(mask.any(), usual, core.size),
         slice_off=found.slice_off,
@@ -246,6 +256,7 @@ def learn(
         gram=verdict.gram,
         past_gram=verdict.past_gram,
         paces=verdict.paces,
+        error=verdict.error,
         size=verdict.size,
         law=law.learned(core.law, verdict.innovation, clean & (core.seen > 1)),
         events=events.learned(

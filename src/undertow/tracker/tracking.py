@@ -24,6 +24,8 @@ RECENT_BYTES = 64_000_000
 """Fewer of them where slices are large, but three at least."""
 LARGEST = 1e12
 """Units beyond which an observation is not computed with."""
+CLEARLY = 0.15
+"""Difference of the log error by which a frame must be better than the one that the data suggest."""
 REVIEWS = (2, 3, 5, 10)
 """Slices after which the frame is reviewed; later on each time their number has doubled."""
 
@@ -91,9 +93,11 @@ def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> 
 
 
 def reframed(state: Tracking, frames: tuple[Frame, ...]) -> Tracking:
-    """In the frame in which the recent slices are predicted best, each learned anew."""
+    """In the first of these frames, learned anew, unless the recent slices are predicted clearly better in another."""
     trials = [replayed(replace(state, frame=frame)) for frame in frames]
-    best = min(trials, key=lambda trial: step.loss(trial.core)) if len(trials) > 1 else trials[0]
+    best = trials[0]
+    for other in trials[1:]:
+        best = other if step.loss(other.core) < step.loss(best.core) - CLEARLY else best
     return state if best.frame == state.frame else best
 
 
