@@ -19,7 +19,7 @@ from undertow.model.settings import Settings
 from undertow.model.types import Core as ModelCore
 from undertow.programs.program import program
 from undertow.tracker import events, scales, step
-from undertow.tracker.predictors.cp import predicted, used
+from undertow.tracker.predictors.cp import predicted
 
 Tree = TypeVar("Tree")
 
@@ -87,7 +87,7 @@ def judge_all(arrays: Arrays, relative: Array, mask: Array, scale: Array, settin
         for core, own in zip(arrays.models, settings, strict=True)
     )
     verdict = jax.vmap(step.judge)(arrays.core, values, mask, scale, all_said)
-    return Judged(values, tuple(one.mean for one in all_said), verdict, used(mask, verdict.learn))
+    return Judged(values, tuple(one.mean for one in all_said), verdict, verdict.for_cp)
 
 
 @program()

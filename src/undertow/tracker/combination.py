@@ -35,7 +35,7 @@ def discounted(gram: Array, errors: Array, importance: Array) -> Array:
         errors: (K, n).
         importance: Weight of every squared error (n,), 0 where nothing was observed.
     """
-    return FORGETTING[:, None, None] * gram + (errors * importance) @ errors.T
+    return jnp.asarray(FORGETTING)[:, None, None] * gram + (errors * importance) @ errors.T
 
 
 def simplex_weights(gram: Array) -> Array:

@@ -143,11 +143,13 @@ class Trackers:
             if mask.any():
                 own = Slice(given.values[index].copy(), mask.copy())  # alone: the others' need not stay in memory
                 recent, used = tracking.remembered(past.recent, own), past.used + 1
-                frame = tracking.next_frame(past.frame, recent, used)
-                changed, past = frame != past.frame, Past(frame, recent, past.seen, used)
+                frames = tracking.next_frames(past.frame, recent, used)
+                best = replace(self.blank, frame=past.frame, recent=recent, seen=past.seen, used=used)
+                if frames not in ((), (past.frame,)):
+                    best = tracking.tried(best, frames)
+                changed, past = best.frame != past.frame, Past(best.frame, recent, past.seen, used)
                 if changed and (usual_slices(recent[:-1]) or self._home(member)[0].configs != self._base):
-                    fresh = replace(self.blank, frame=frame, recent=recent, seen=past.seen, used=used)
-                    self._put(member, tracking.replayed(fresh))
+                    self._put(member, best)
                 elif changed:
                     restarted.append(member)
             self.pasts[member] = past

@@ -29,6 +29,10 @@ SUSPICIOUS = 5.0
 """Standard deviations from its level from which on an observation counts less for the others of its slice."""
 MISSED_BY_ALL = 6.0
 """Times the mean error of the best predictor of each entry, beyond which an entry counts less for the weights."""
+HELD_OUT = 16
+"""One in so many observed entries is held out from the CP models."""
+LARGEST_ERROR = 100.0
+"""Squared error of an entry over the mean square of the slice, beyond which it counts no more."""
 ERROR_MEMORY = 20
 """Slices over which the error of the answer is averaged."""
 FEW = 3.0
@@ -49,6 +53,7 @@ class Core:
         past_gram: Errors of what the past alone says (2, 2, 2).
         paces: Squared errors of the answer with weights of either kind (2,).
         error: Mean log of the relative error of the answer.
+        refits: Errors of CP models with and without a fit to the slice itself (C, 2).
         size: Discounted squared size of a slice.
         law: Of the innovations.
         events: What lasts.
@@ -62,6 +67,7 @@ class Core:
     past_gram: Array
     paces: Array
     error: Array
+    refits: Array
     size: Array
     law: law.Law
     events: events.Events
@@ -79,6 +85,9 @@ class Verdict:
         variance: Of an observation around it, not yet calibrated.
         probability: That an observed entry is an outlier.
         learn: Weight of every entry for the learners; 0 where nothing was observed or where it is withheld.
+        held: Entries that the CP models do not learn from, to see how good their answer is.
+        for_cp: Entries that they do learn from.
+        from_cp: What they predict with their factors as they were (C, n).
         innovation: Standardised.
         surprise: Log root mean square of what the past did not predict.
         weights: Of the predictors (K,).
@@ -98,6 +107,9 @@ class Verdict:
     noise: Array
     probability: Array
     learn: Array
+    held: Array
+    for_cp: Array
+    from_cp: Array
     innovation: Array
     surprise: Array
     weights: Array
@@ -127,6 +139,7 @@ def init(entries: int, cps: int) -> Core:
         past_gram=jnp.stack([jnp.eye(PAST) * 1e-6] * len(FORGETTING)),
         paces=jnp.zeros(len(FORGETTING)),
         error=jnp.zeros(()),
+        refits=jnp.zeros((cps, 2)),
         size=jnp.zeros(()),
         law=law.init(),
         events=events.init(entries),
@@ -189,12 +202,17 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     found = events.decide(core.events, probability, innovation, surprise, mask)
     probability = jnp.where(found.slice_off & mask, 1, probability)
     withheld = jnp.where(found.accept, 0, probability)
+    learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off
+    held = _held_out(values, mask, core.seen)
     return Verdict(
         mean=mean,
         variance=variance,
         noise=weights @ noises,
         probability=probability,
-        learn=weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off,
+        learn=learn,
+        held=held,
+        for_cp=mask & (learn > 0.5) & ~held,
+        from_cp=means[len(NAMES) :],
         innovation=jnp.where(mask, innovation, 0),
         surprise=surprise,
         weights=weights,
@@ -208,6 +226,16 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
         slice_off=found.slice_off,
         changed=found.accept,
     )
+
+
+def _held_out(values: Array, mask: Array, slices: Array) -> Array:
+    """One in `HELD_OUT` of the observed entries, others in every slice; none where few are observed.
+
+    By the order of their values, so that it depends neither on their positions nor on the unit.
+    """
+    order = jnp.argsort(jnp.where(mask, values, jnp.inf))
+    position = jnp.zeros(values.size, jnp.int32).at[order].set(jnp.arange(values.size, dtype=jnp.int32))
+    return mask & (position % HELD_OUT == slices % HELD_OUT) & (mask.sum() >= 2 * HELD_OUT)
 
 
 def _outliers(
@@ -246,6 +274,10 @@ def learn(
     others = [one.learn(state, given) for one, state in zip(OTHERS, core.others, strict=True)]
     means = jnp.vstack([level_mean, *(mean for _, mean in others), *from_cp])
     means = jnp.where(jnp.isfinite(means), means, level_mean)
+    refits = _refit_errors(core, verdict, values, mask, scale, means[len(NAMES) :])
+    # Factors that are fitted to the slice, too, answer only where that is no worse than what was judged.
+    judged = (refits[:, 0] > refits[:, 1])[:, None] & (~mask | verdict.held)
+    means = jnp.concatenate([means[: len(NAMES)], jnp.where(judged, verdict.from_cp, means[len(NAMES) :])])
     trust = 1 - jnp.exp(-verdict.learn.sum() / FEW)
     z = trust * (verdict.weights @ means) + (1 - trust) * verdict.past
     anything = mask.any()
@@ -259,6 +291,7 @@ def learn(
         error=verdict.error,
         size=verdict.size,
         law=law.learned(core.law, verdict.innovation, clean & (core.seen > 1)),
+        refits=refits,
         events=events.learned(
             core.events, verdict.probability, verdict.innovation, verdict.surprise, values, mask, verdict.slice_off
         ),
@@ -275,6 +308,16 @@ def learn(
     flagged = verdict.probability
     added = jnp.where(mask, flagged * (scales.plain(values, scale) - mean), 0)
     return replace(chosen, events=after.events), Answer(mean, std, own, noise, added, flagged, verdict.weights)
+
+
+def _refit_errors(core: Core, verdict: Verdict, values: Array, mask: Array, scale: Array, refits: Array) -> Array:
+    """Discounted squared errors on held-out entries, of CP answers with and without the slice's own fit (C, 2)."""
+    x, trusted = scales.plain(values, scale), verdict.held * (1 - verdict.probability)
+    own = x**2 * mask * (1 - verdict.probability)
+    size = jnp.maximum(own.sum() / jnp.maximum(mask.sum(), 1), 1e-30)
+    errors = [((scales.plain(said, scale) - x) ** 2 * trusted / size) for said in (refits, verdict.from_cp)]
+    fresh = jnp.stack([jnp.minimum(one, LARGEST_ERROR).sum(1) for one in errors], axis=1)
+    return jnp.where(verdict.slice_off, core.refits, CHOICE_MEMORY * core.refits + fresh)
 
 
 def _width(z: Array, deviation: Array, scale: Array) -> Array:

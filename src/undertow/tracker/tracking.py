@@ -15,7 +15,7 @@ from undertow.model.flags import Flags
 from undertow.tracker import events, scales, step
 from undertow.tracker.frame import Frame, choose, usual_slices
 from undertow.tracker.output import TrackerOutput
-from undertow.tracker.predictors.cp import CP, configs, used
+from undertow.tracker.predictors.cp import CP, configs
 from undertow.tracker.scales import LINEAR
 
 RECENT = 20
@@ -76,7 +76,10 @@ def copied(state: Tracking) -> Tracking:
 def _in_frame(state: Tracking) -> Tracking:
     """With origin, unit and scale that suit the recent slices; where they change, these are learned anew."""
     frames = next_frames(state.frame, state.recent, state.used)
-    return state if frames in ((), (state.frame,)) else reframed(state, frames)
+    if frames in ((), (state.frame,)):
+        return state
+    best = tried(state, frames)
+    return state if best.frame == state.frame else best
 
 
 def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> tuple[Frame, ...]:
@@ -92,13 +95,13 @@ def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> 
     return wanted, choose(recent, current, LINEAR) or wanted
 
 
-def reframed(state: Tracking, frames: tuple[Frame, ...]) -> Tracking:
+def tried(state: Tracking, frames: tuple[Frame, ...]) -> Tracking:
     """In the first of these frames, learned anew, unless the recent slices are predicted clearly better in another."""
     trials = [replayed(replace(state, frame=frame)) for frame in frames]
     best = trials[0]
     for other in trials[1:]:
         best = other if step.loss(other.core) < step.loss(best.core) - CLEARLY else best
-    return state if best.frame == state.frame else best
+    return best
 
 
 def replayed(state: Tracking) -> Tracking:
@@ -139,7 +142,7 @@ def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
     verdict = step.judge(state.core, values, flat_mask, scale, said)
     learned, reports = state.cps, []
     if mask.any() and frame is state.frame:
-        use = used(flat_mask, verdict.learn)
+        use = verdict.for_cp
         missing = mask.size - int(np.count_nonzero(mask))
         pairs = [model.learn(values, use, missing + _withheld(use, mask)) for model in state.cps]
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]

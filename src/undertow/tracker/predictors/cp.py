@@ -132,8 +132,3 @@ def _row_prior(rows: Array, window: Window, precision: Array) -> tuple[Array, Ar
     enough = window.filled > 2
     centre = jnp.where(enough & (window.filled > 0), pull * ordered[0], 0)
     return centre, jnp.where(enough, 1 / step_variance, jnp.maximum(precision, 1e-6))
-
-
-def used(mask: Array, weights: Array) -> Array:
-    """Entries that a CP model learns from."""
-    return mask & (weights > 0.5)
