@@ -82,25 +82,25 @@ def test_one_that_explodes_leaves_the_others_as_they_are():
 
 def test_discounted_errors_are_the_sum_over_ages():
     rng = np.random.default_rng(2)
-    gram, expected = np.zeros((2, 2)), np.zeros((2, 2))
+    gram, expected = np.zeros((2, 2, 2)), np.zeros((2, 2, 2))
     slices = [(rng.normal(size=(2, 6)), rng.random(6)) for _ in range(5)]
     for errors, importance in slices:
         gram = discounted(gram, errors, importance)
     for age, (errors, importance) in enumerate(reversed(slices)):
-        expected += FORGETTING**age * (errors * importance) @ errors.T
+        expected += FORGETTING[:, None, None] ** age * ((errors * importance) @ errors.T)
     np.testing.assert_allclose(gram, expected, rtol=1e-5)
 
 
 def test_never_much_worse_than_the_best_for_long():
     """Predictors take turns in being the only good one: after a switch the answer is as good within some slices."""
     rng = np.random.default_rng(4)
-    gram, turns, length, entries = np.eye(SIZE) * 1e-6, 8, 80, 20
+    gram, turns, length, entries = np.stack([np.eye(SIZE) * 1e-6] * 2), 8, 80, 20
     ours, best = [], []
     for turn in range(turns):
         for _ in range(length):
             sizes = np.where(np.arange(SIZE) == turn % SIZE, 0.1, 1.0)
             errors = sizes[:, None] * rng.normal(size=(SIZE, entries))
-            weights = np.asarray(weights_of(gram))
+            weights = np.asarray(weights_of(gram[0]))  # those that follow quickly
             ours.append(((weights @ errors) ** 2).mean())
             best.append((errors[turn % SIZE] ** 2).mean())
             gram = discounted(gram, errors, np.full(entries, 1 / entries))

@@ -77,7 +77,7 @@ def _run(events: Events, probability: Array, innovation: Array, mask: Array) -> 
     return jnp.where(flagged, longer, jnp.where(mask, 0, events.run))
 
 
-def _surprising(events: Events, surprise: Array, mask: Array) -> Array:
+def _surprising(events: Events, surprise: Array | float, mask: Array) -> Array:
     """Whether a slice lies much farther from what the past predicts than slices usually do."""
     limit = events.surprise + jnp.maximum(SURPRISING * events.surprise_spread, LEAST_SURPRISE)
     return (surprise > limit) & (events.known >= KNOWN_AFTER) & (mask.sum() >= FEWEST_ENTRIES)
@@ -88,7 +88,7 @@ def _off(probability: Array, mask: Array) -> Array:
     return (flagged > OFF_FRACTION * observed) & (observed >= FEWEST_ENTRIES)
 
 
-def decide(events: Events, probability: Array, innovation: Array, surprise: Array, mask: Array) -> Found:
+def decide(events: Events, probability: Array, innovation: Array, mask: Array, surprise: Array | float = 0.0) -> Found:
     """What to believe of this slice."""
     off = _off(probability, mask) | _surprising(events, surprise, mask)
     believed = jnp.abs(_run(events, probability, innovation, mask)) >= BELIEVED_AFTER
@@ -101,10 +101,10 @@ def learned(
     events: Events,
     probability: Array,
     innovation: Array,
-    surprise: Array,
     values: Array,
     mask: Array,
     slice_off: Array,
+    surprise: Array | float = 0.0,
 ) -> Events:
     """The counts after the slice."""
     run = _run(events, probability, innovation, mask)

@@ -101,15 +101,14 @@ def _size(one: Slice) -> float:
 
 
 def _scale(recent: Sequence[Slice], values: Floats, current: Frame | None) -> int:
-    if (values < 0).any() or current is None:
+    if (values < 0).any():
         return LINEAR
     exponent = _exponent(recent)
     if exponent is None:
-        return current.scale
-    # Leaving the scale in use takes more than entering it.
-    limits = [
-        limit + (FIRM if current.scale <= number else -FIRM) for number, limit in enumerate((ROOT_FROM, LOG_FROM))
-    ]
+        return LINEAR if current is None else current.scale
+    limits = [ROOT_FROM, LOG_FROM]
+    if current is not None:  # leaving the scale in use takes more than entering it
+        limits = [limit + (FIRM if current.scale <= number else -FIRM) for number, limit in enumerate(limits)]
     return LOG if exponent > limits[1] else ROOT if exponent > limits[0] else LINEAR
 
 

@@ -199,7 +199,7 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     probability = jnp.where(early, 0, probability)
     unexpected = (values - past_weights @ past) ** 2 / (level.variance + level.noise)
     surprise = 0.5 * jnp.log(jnp.where(mask, unexpected, 0).sum() / jnp.maximum(weight.sum(), 1) + 1e-12)
-    found = events.decide(core.events, probability, innovation, surprise, mask)
+    found = events.decide(core.events, probability, innovation, mask, surprise)
     probability = jnp.where(found.slice_off & mask, 1, probability)
     withheld = jnp.where(found.accept, 0, probability)
     learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off
@@ -293,7 +293,7 @@ def learn(
         law=law.learned(core.law, verdict.innovation, clean & (core.seen > 1)),
         refits=refits,
         events=events.learned(
-            core.events, verdict.probability, verdict.innovation, verdict.surprise, values, mask, verdict.slice_off
+            core.events, verdict.probability, verdict.innovation, values, mask, verdict.slice_off, verdict.surprise
         ),
         last=jnp.where(verdict.slice_off | ~anything, core.last, z),
         seen=core.seen + (anything & ~verdict.slice_off),

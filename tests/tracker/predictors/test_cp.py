@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from undertow.tracker.predictors.cp import CP, LARGE_SLICE, LARGEST_RANK, configs, left_out, used
+from undertow.tracker.predictors.cp import CP, LARGE_SLICE, LARGEST_RANK, configs, left_out
 
 SHAPE, COMPONENTS, LENGTH = (4, 3, 2), 3, 5
 
@@ -87,11 +87,6 @@ def test_a_nearly_empty_slice_follows_the_past(double):
     np.testing.assert_allclose(found.mean, design_of(core) @ centre, rtol=1e-4, atol=1e-6)
 
 
-def test_an_entry_is_learned_from_unless_it_is_withheld():
-    mask, weights = jnp.asarray([True, True, True, False]), jnp.asarray([1.0, 0.5, 0.51, 1.0])
-    assert used(mask, weights).tolist() == [True, False, True, False]
-
-
 def test_settings_follow_the_size_of_slices():
     small = configs((6, 5))
     assert [config.robust for config in small] == [True, False]
@@ -104,10 +99,10 @@ def test_slots_double_where_all_are_in_use():
     model = CP.new(configs((6, 5))[0], (6, 5))
     full = model.state.config.max_rank
     assert model.state.capacity == full
-    grown = replace(model, rank=full)._grown()
+    grown = replace(model, rank=full).grown().state
     assert grown.config.max_rank == min(2 * full, LARGEST_RANK)
     assert grown.core.factors.means[0].shape[1] == grown.config.max_rank
-    assert model._grown() is model.state  # no component is in use
+    assert model.grown() is model  # no component is in use
 
 
 def test_the_unit_is_left_to_the_tracker():

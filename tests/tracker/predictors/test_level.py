@@ -6,7 +6,7 @@ import pytest
 
 from undertow.tracker.predictors import level as levels
 from undertow.tracker.predictors.base import Given
-from undertow.tracker.predictors.level import MEMORY, PRIOR_COUNT, RATIOS, TEMPER, Level, restart
+from undertow.tracker.predictors.level import FARTHEST, MEMORY, PRIOR_COUNT, RATIOS, TEMPER, Level, restart
 
 ENTRIES, SLICES, NEVER = 7, 12, 5
 predict, learn = jax.jit(Level().predict), jax.jit(Level().learn)
@@ -53,9 +53,10 @@ class Plain:
         error = y - self.m
         gain = predicted / (predicted + 1 / weight)  # an observation of weight w has the noise r / w
         self.m, self.p = self.m + gain * error, 1 / (1 / predicted + weight)
-        self.squares = MEMORY * self.squares + weight * error**2 / (predicted + 1)
-        self.count = MEMORY * self.count + weight
         expected = noise * (predicted + 1)
+        bounded = min(error**2, FARTHEST**2 * expected)
+        self.squares = MEMORY * self.squares + weight * bounded / (predicted + 1)
+        self.count = MEMORY * self.count + weight
         self.score = MEMORY * self.score - 0.5 * weight * (error**2 / expected + np.log(expected))
 
 
