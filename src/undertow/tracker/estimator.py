@@ -136,7 +136,7 @@ class Tracker(Exclusive):
     @property
     def predictors(self) -> tuple[str, ...]:
         """Names of the predictors, as in `Result.weights`; none before the first slice."""
-        return () if self._state is None else NAMES[: self._state.core.gram.shape[0]]
+        return () if self._state is None else NAMES[: self._state.core.gram.shape[-1]]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """None: there is nothing to set."""
