@@ -212,6 +212,6 @@ class Trackers:
         core = sum(leaf.nbytes for leaf in jax.tree.leaves(state.core))
         held = core + sum(leaf.nbytes for model in state.cps for leaf in jax.tree.leaves(model.state.core))
         held += tracking.recent_bytes(self.shape)
-        work = CORE_WORK * core + max(dense_bytes(model.state.config, self.shape)[1] for model in state.cps)
+        work = CORE_WORK * core + sum(dense_bytes(model.state.config, self.shape)[1] for model in state.cps)
         what, advice = f"trackers of shape {self.shape}", "use fewer members, or smaller slices"
         check_members_memory(members, what, advice, held, work, min(members, platform.current().chunk_members))
