@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -208,6 +209,27 @@ def test_every_type_of_number(dtype):
     for result in run(slices):
         usable(result)
         assert result.mean.dtype == (np.float64 if dtype is np.int64 else np.float32)
+
+
+def test_threads_may_share_trackers(results):
+    shared, outcomes = ut.Tracker(), {}
+
+    def alone(number):
+        outcomes[number] = run(VALUES[:5])
+
+    def together():
+        run(VALUES[:5], shared)
+
+    threads = [threading.Thread(target=alone, args=(number,), daemon=True) for number in range(3)]
+    threads += [threading.Thread(target=together, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not any(thread.is_alive() for thread in threads)
+    for number in range(3):
+        same(results[4], outcomes[number][4])
+    assert "10 slices" in repr(shared)
 
 
 CONSTANT = np.arange(30.0).reshape(SHAPE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,10 @@ CLEARLY = 0.15
 """Difference of the log error by which a frame must be better than the one that the data suggest."""
 REVIEWS = (2, 3, 5, 10)
 """Slices after which the frame is reviewed; later on each time their number has doubled."""
+
+_one_at_a_time = threading.Lock()
+"""Of all trackers in a process: from more threads than two, so many small computations are under way at once that JAX
+on CPUs waits for ever."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +67,11 @@ def start(shape: tuple[int, ...]) -> Tracking:
 def update(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
     """Learn from the next slice; the arrays of the CP models are donated."""
     state = replace(state, seen=state.seen + 1)
-    if given.mask.any():
-        state = replace(state, recent=remembered(state.recent, given), used=state.used + 1)
-        state = _in_frame(state)
-    return _learned(state, given)
+    with _one_at_a_time:
+        if given.mask.any():
+            state = replace(state, recent=remembered(state.recent, given), used=state.used + 1)
+            state = _in_frame(state)
+        return _learned(state, given)
 
 
 def copied(state: Tracking) -> Tracking:
