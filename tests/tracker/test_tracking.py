@@ -1,0 +1,89 @@
+"""One stream through the tracker: what is planted in it is found, named and not learned."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.inputs.dense import as_slice
+from undertow.tracker.tracking import RECENT, remembered
+
+SHAPE, NOISE = (6, 5), 0.1
+
+
+def clean(count, seed):
+    rng = np.random.default_rng(seed)
+    level = 3 * np.random.default_rng(0).normal(size=SHAPE)
+    return level + NOISE * rng.normal(size=(count, *SHAPE))
+
+
+@pytest.fixture(scope="module")
+def begun():
+    return ut.Tracker().partial_fit(clean(25, 1))
+
+
+@pytest.fixture
+def tracker(begun):
+    return copy.copy(begun)
+
+
+@pytest.mark.slow
+def test_a_spike_is_flagged_and_not_learned(tracker):
+    slices = clean(2, 2)
+    slices[0, 2, 3] += 5
+    spiked, after = (tracker.update(x) for x in slices)
+    assert spiked.outlier_probability[2, 3] > 0.99
+    assert (np.delete(spiked.outlier_probability.ravel(), 13) < 0.5).all()
+    assert spiked.outliers[2, 3] == pytest.approx(5, abs=1)
+    assert abs(after.mean[2, 3] - clean(50, 3).mean(0)[2, 3]) < 1
+
+
+@pytest.mark.slow
+def test_intervals_hold_about_95_per_cent(tracker):
+    held = []
+    for x in clean(20, 4):
+        hidden = x.copy()
+        hidden[1, :] = np.nan
+        result = tracker.update(hidden)
+        held.append(np.abs(x - result.mean)[1] < 1.96 * result.std[1])
+    assert np.mean(held) > 0.8
+
+
+@pytest.mark.slow
+def test_a_row_and_a_slice_that_are_off_are_named(tracker):
+    row, whole = clean(2, 5)
+    row[4] += 2
+    found = tracker.update(row)
+    assert found.events.rows == ((0, 4),)
+    assert "ROW_OFF" in found.status.codes
+    found = tracker.update(whole + 8)
+    assert found.events.slice_off
+    assert "SLICE_OFF" in found.status.codes
+
+
+@pytest.mark.slow
+def test_a_lasting_change_is_accepted(tracker):
+    slices = clean(10, 6)
+    slices[:, 1, 1] += 5
+    found = [tracker.update(x) for x in slices]
+    assert any("LASTING_CHANGE" in result.status.codes for result in found)
+    assert found[-1].outlier_probability[1, 1] < 0.5
+    assert found[-1].mean[1, 1] == pytest.approx(slices[-1, 1, 1], abs=1)
+
+
+@pytest.mark.slow
+def test_a_dead_sensor_is_named(tracker):
+    slices = clean(16, 7)
+    slices[:, 0, 2] = slices[0, 0, 2]
+    found = [tracker.update(x) for x in slices]
+    assert "DEAD_SENSOR" in found[-1].status.codes
+    assert [int(index[0]) for index in found[-1].events.dead] == [0, 2]
+
+
+def test_the_memory_of_slices_is_bounded():
+    recent = ()
+    for number in range(RECENT + 5):
+        recent = remembered(recent, as_slice(np.full(SHAPE, float(number))))
+    assert len(recent) == RECENT
+    assert recent[-1].values[0, 0] == RECENT + 4
