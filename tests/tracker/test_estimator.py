@@ -287,3 +287,13 @@ def test_any_shape_gives_usable_results(shape):
     slices[rng.random(slices.shape) < 0.2] = np.nan
     for result in run(slices):
         usable(result, shape)
+
+
+def test_one_gross_outlier_is_an_outlier_and_not_a_slice_that_is_off():
+    draw = np.random.default_rng(0)
+    x = 20 + np.outer(np.arange(1.0, 7), np.arange(1.0, 6)) + 0.5 * draw.normal(size=(20, 6, 5))
+    x[19, 2, 3] = -200.0
+    tracker = ut.Tracker()
+    results = [tracker.update(one) for one in x]
+    assert np.argwhere(results[-1].outlier_probability > 0.5).tolist() == [[2, 3]]
+    assert "SLICE_OFF" not in results[-1].status.codes

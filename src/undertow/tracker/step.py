@@ -198,7 +198,10 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     early = core.seen < 2
     probability = jnp.where(early, 0, probability)
     unexpected = (values - past_weights @ past) ** 2 / (level.variance + level.noise)
-    surprise = 0.5 * jnp.log(jnp.where(mask, unexpected, 0).sum() / jnp.maximum(weight.sum(), 1) + 1e-12)
+    usual_entries = mask & (probability <= 0.5)  # a single gross outlier says nothing about the slice as a whole
+    surprise = 0.5 * jnp.log(
+        jnp.where(usual_entries, unexpected, 0).sum() / jnp.maximum(usual_entries.sum(), 1) + 1e-12
+    )
     found = events.decide(core.events, probability, innovation, mask, surprise)
     probability = jnp.where(found.slice_off & mask, 1, probability)
     withheld = jnp.where(found.accept, 0, probability)
