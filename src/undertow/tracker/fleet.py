@@ -96,6 +96,10 @@ class Trackers:
 
     def update(self, given: Slice, here: NDArray[np.bool_]) -> FleetOutput:
         """Learn from the next slices, in the order of the members; `here` says who has one."""
+        with tracking.one_at_a_time:
+            return self._updated(given, here)
+
+    def _updated(self, given: Slice, here: NDArray[np.bool_]) -> FleetOutput:
         ids = self.ids
         self._remember(given, here)
         frames = [self.pasts[member].frame for member in ids.tolist()]
@@ -121,7 +125,7 @@ class Trackers:
             answer, found = group.learn(values, observed, placed(scale), placed(framed), placed(here))
             return Part(order, positions, answer, found)
 
-        parts = batching.in_threads(learned, len(self.groups))
+        parts = map(learned, range(len(self.groups)))
         return FleetOutput(
             parts=tuple(part for part in parts if part is not None),
             frames=tuple(one or Frame() for one in frames),

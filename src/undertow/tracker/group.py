@@ -114,14 +114,13 @@ class Group:
         judged = batch.judge_all(self.arrays, relative, mask, scale, self.settings)
         learning = present & framed & mask.any(axis=1)
         values, use = (part.reshape(-1, *self.shape) for part in (judged.values, judged.use))
-        models, settings = self.arrays.models, self.settings
-
-        def advanced(number: int) -> Any:
-            return batching.advance_all(models[number], values, use, learning, settings[number])
-
-        after, reports = zip(*batching.in_threads(advanced, len(models)), strict=True)
+        pairs = [
+            batching.advance_all(core, values, use, learning, settings)
+            for core, settings in zip(self.arrays.models, self.settings, strict=True)
+        ]
+        models, reports = (tuple(part) for part in zip(*pairs, strict=True))
         self.arrays, answer, found = batch.learn_all(
-            self.arrays, after, reports, judged, mask, scale, learning, present
+            self.arrays, models, reports, judged, mask, scale, learning, present
         )
         self.steps += learning
         return answer, found

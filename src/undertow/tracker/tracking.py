@@ -30,9 +30,9 @@ CLEARLY = 0.15
 REVIEWS = (2, 3, 5, 10)
 """Slices after which the frame is reviewed; later on each time their number has doubled."""
 
-_one_at_a_time = threading.Lock()
-"""Of all trackers in a process: from more threads than two, so many small computations are under way at once that JAX
-on CPUs waits for ever."""
+one_at_a_time = threading.Lock()
+"""Of all trackers in a process: from more threads than two, small computations can be under way in such numbers
+that JAX on CPUs waits for ever."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def start(shape: tuple[int, ...]) -> Tracking:
 def update(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
     """Learn from the next slice; the arrays of the CP models are donated."""
     state = replace(state, seen=state.seen + 1)
-    with _one_at_a_time:
+    with one_at_a_time:
         if given.mask.any():
             state = replace(state, recent=remembered(state.recent, given), used=state.used + 1)
             state = _in_frame(state)
