@@ -18,7 +18,7 @@ OFF_FRACTION = 0.5
 FEWEST_ENTRIES = 4
 """Observed entries from which on that can be said."""
 SURPRISING, LEAST_SURPRISE = 8.0, 0.7
-"""A slice is wrong as a whole if it lies farther from what the past predicts than usual, by so many times the usual
+"""A slice is wrong as a whole if it lies farther from what the past predicts than usual, by this many times the usual
 variation of that distance and by so much (both of its logarithm)."""
 KNOWN_AFTER, SURPRISE_MEMORY = 8, 30.0
 """Slices from which on that is known, and over which it is averaged."""

@@ -30,7 +30,7 @@ SUSPICIOUS = 5.0
 MISSED_BY_ALL = 6.0
 """Times the mean error of the best predictor of each entry, beyond which an entry counts less for the weights."""
 HELD_OUT = 16
-"""One in so many observed entries is held out from the CP models."""
+"""One in this many observed entries is held out from the CP models."""
 LARGEST_ERROR = 100.0
 """Squared error of an entry over the mean square of the slice, beyond which it counts no more."""
 ERROR_MEMORY = 20
@@ -178,8 +178,8 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     # What everybody misses by far says nothing about who is better.
     nearest = jnp.where(mask, jnp.abs(values - means).min(0), 0)
     typical = nearest.sum() / jnp.maximum(weight.sum(), 1)
-    telling = jnp.minimum(1, (MISSED_BY_ALL * typical / jnp.maximum(nearest, 1e-30)) ** 2)
-    importance = weight * (1 - probability) * telling / norm
+    informative = jnp.minimum(1, (MISSED_BY_ALL * typical / jnp.maximum(nearest, 1e-30)) ** 2)
+    importance = weight * (1 - probability) * informative / norm
     gram = discounted(core.gram, jnp.where(mask, x - scales.plain(means, scale), 0), importance)
     past = jnp.stack([level.mean, core.last])
     past_gram = discounted(core.past_gram, jnp.where(mask, x - scales.plain(past, scale), 0), importance)
