@@ -29,7 +29,7 @@ def made(filled, seed=0):
 @jax.jit
 def predicted(core, values, mask, report):
     noise, probability = report
-    seen = SimpleNamespace(noise_variance=noise, outlier_probability=probability)
+    seen = SimpleNamespace(noise_variance=noise, outlier_probability=probability, usual_noise=noise.mean())
     return left_out.__wrapped__(core, values, mask, seen, None)
 
 
@@ -78,6 +78,14 @@ def test_every_entry_is_predicted_without_itself(filled, double):
         assert float(found.mean[entry]) == pytest.approx(design[entry] @ row, rel=1e-4, abs=1e-5)
         assert float(found.variance[entry]) == pytest.approx(design[entry] @ spread @ design[entry], rel=1e-4, abs=1e-6)
     np.testing.assert_allclose(found.noise, noise, rtol=1e-9)
+
+
+def test_a_slice_that_does_not_fit_is_not_taken_for_a_noisy_one(double):
+    """A report that blames the slice's noise leaves the noise of the stream as it usually is."""
+    core, values, mask, report = made(LENGTH)
+    usual = predicted(core, values, mask, report).noise
+    stub = SimpleNamespace(noise_variance=100 * report[0], outlier_probability=report[1], usual_noise=report[0].mean())
+    np.testing.assert_allclose(left_out.__wrapped__(core, values, mask, stub, None).noise, usual, rtol=1e-9)
 
 
 def test_a_nearly_empty_slice_follows_the_past(double):

@@ -105,6 +105,8 @@ def left_out(core: Core, values: Array, mask: Array, report: Report, settings: S
     centre, precision = _row_prior(factors.row_means, core.window, factors.precision)
     flat_mask, y = mask.ravel(), values.ravel()
     noise = report.noise_variance.ravel() + 1e-12
+    # As the stream usually is: a slice that does not fit must not pass for a noisy one.
+    noise = noise * jnp.clip(report.usual_noise / noise.mean(), 1e-6, 1)
     trust = jnp.where(flat_mask, (1 - report.outlier_probability.ravel()) / noise, 0)
     gram = design.T @ (trust[:, None] * design) + jnp.diag(precision)
     # In units of its diagonal, or single precision would not do where sizes differ by orders of magnitude.
