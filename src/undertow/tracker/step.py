@@ -275,7 +275,7 @@ def learn(
     given = Given(values, verdict.learn, before)
     level, level_mean = LEVEL.learn(level_state, given)
     others = [one.learn(state, given) for one, state in zip(OTHERS, core.others, strict=True)]
-    means = jnp.vstack([level_mean, *(mean for _, mean in others), *from_cp])
+    means = jnp.vstack([level_mean, *(mean for _, mean in others), *(mean.ravel() for mean in from_cp)])
     means = jnp.where(jnp.isfinite(means), means, level_mean)
     refits = _refit_errors(core, verdict, values, mask, scale, means[len(NAMES) :])
     # Factors that are fitted to the slice, too, answer only where that is no worse than what was judged.

@@ -10,9 +10,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from undertow.inputs.dense import Slice
 from undertow.model.flags import Flags
+from undertow.programs.program import program
 from undertow.tracker import events, scales, step
 from undertow.tracker.frame import Frame, choose, usual_slices
 from undertow.tracker.output import TrackerOutput
@@ -140,10 +142,8 @@ def noticed(empty: Any, beyond: Any, filled: Any) -> Flags:
 
 def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
     frame = state.frame or Frame()
-    scale = jnp.asarray(frame.scale, jnp.int32)
     relative, mask, beyond = usable(frame, given)
-    flat_mask = jnp.asarray(mask.ravel())
-    values = jnp.where(flat_mask, scales.scaled(jnp.asarray(relative.ravel()), scale), 0)
+    values, flat_mask, scale = _prepared(relative, mask, np.int32(frame.scale))
     said = tuple(model.predict(values, flat_mask) for model in state.cps)
     verdict = step.judge(state.core, values, flat_mask, scale, said)
     learned, reports = state.cps, []
@@ -152,23 +152,39 @@ def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
         missing = mask.size - int(np.count_nonzero(mask))
         pairs = [model.learn(values, use, missing + _withheld(use, mask)) for model in state.cps]
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
-    means = tuple(report.low_rank.ravel() for report in reports) or tuple(one.mean for one in said)
+    means = tuple(report.low_rank for report in reports) or tuple(one.mean for one in said)
     core, answer = step.learn(state.core, verdict, values, flat_mask, scale, means)
     after = replace(state, core=core, cps=learned)
-    best = len(step.NAMES)
-    chosen = int(np.argmax(np.asarray(verdict.weights)[best:])) if means else 0
+    chosen, part, dead = _found(verdict.weights, means, core.events, scale)
     output = TrackerOutput(
         answer=answer,
         frame=frame,
         shape=state.shape,
-        low_rank_part=scales.plain(means[chosen], scale),
-        components=learned[chosen].rank,
-        named=_named(verdict, core, mask),
+        low_rank_part=part,
+        components=learned[int(chosen)].rank,
+        named=_named(verdict, dead, mask),
         noticed=noticed(not given.mask.any(), beyond.any(), np.any(given.filled)).value,
         dtype=given.values.dtype,
         config=settings(frame),
     )
     return after, output
+
+
+@program()
+def _prepared(relative: Array, mask: Array, scale: Array) -> tuple[Array, Array, Array]:
+    """Values on the scale of the stream, flat, 0 where nothing is observed; the mask, flat; the scale."""
+    flat = mask.ravel()
+    return jnp.where(flat, scales.scaled(relative.ravel(), scale), 0), flat, scale
+
+
+@program()
+def _found(
+    weights: Array, means: tuple[Array, ...], seen: events.Events, scale: Array
+) -> tuple[Array, Array, Array]:
+    """The CP model that counts most, what it says in units of the stream (n,), and which sensors are dead (n,)."""
+    chosen = jnp.argmax(weights[len(step.NAMES) :])
+    part = scales.plain(jnp.stack([mean.ravel() for mean in means])[chosen], scale)
+    return chosen, part, events.dead(seen)
 
 
 def settings(frame: Frame) -> dict[str, Any]:
@@ -177,13 +193,13 @@ def settings(frame: Frame) -> dict[str, Any]:
 
 
 def _withheld(use: Any, mask: np.ndarray) -> int:
-    return int(np.count_nonzero(mask)) - int(use.sum())
+    return int(np.count_nonzero(mask)) - int(np.count_nonzero(use))
 
 
-def _named(verdict: step.Verdict, core: step.Core, mask: np.ndarray) -> events.Named:
+def _named(verdict: step.Verdict, stuck: Array, mask: np.ndarray) -> events.Named:
     """What is wrong beyond single entries."""
     probability, off, changed, dead = jax.device_get(
-        (verdict.probability, verdict.slice_off, verdict.changed, events.dead(core.events))
+        (verdict.probability, verdict.slice_off, verdict.changed, stuck)
     )
     return events.named(probability.reshape(mask.shape) > 0.5, bool(off), changed, dead, mask)
 
