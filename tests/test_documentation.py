@@ -27,8 +27,14 @@ def name(page):
     return str(page.relative_to(ROOT))
 
 
+LONG = ("fleets.md", "sparse-slices.md", "settings.md", "video.md", "find-outliers.md")
+"""Pages whose code takes tens of seconds: of fleets, sparse slices and pictures there are tests of their own."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_CODE, ids=name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.full] * (page.name in LONG), id=name(page)) for page in WITH_CODE]
+)
 def test_code_of_pages_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pages.run(page)

@@ -160,7 +160,7 @@ def test_output_that_nobody_reads_is_no_traceback():
     assert process.wait() == 1
 
 
-SMALL = ("--window", "4", "--max-rank", "3", "--checkpoint-every", "5", "--alerts", "jsonl")
+SMALL = ("--model", "cp", "--window", "4", "--max-rank", "3", "--checkpoint-every", "5", "--alerts", "jsonl")
 
 
 @pytest.fixture

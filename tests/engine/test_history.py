@@ -208,6 +208,7 @@ def test_std_is_never_0(x):
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_members_of_a_fleet_freeze_and_restart_one_by_one(tmp_path):
     frozen, lively = frozen_stream(), stream(25, seed=1)
     bad = np.concatenate([BAD_FIRST["tiny"][None], stream(24, seed=2)])

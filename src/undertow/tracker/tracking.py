@@ -178,9 +178,7 @@ def _prepared(relative: Array, mask: Array, scale: Array) -> tuple[Array, Array,
 
 
 @program()
-def _found(
-    weights: Array, means: tuple[Array, ...], seen: events.Events, scale: Array
-) -> tuple[Array, Array, Array]:
+def _found(weights: Array, means: tuple[Array, ...], seen: events.Events, scale: Array) -> tuple[Array, Array, Array]:
     """The CP model that counts most, what it says in units of the stream (n,), and which sensors are dead (n,)."""
     chosen = jnp.argmax(weights[len(step.NAMES) :])
     part = scales.plain(jnp.stack([mean.ravel() for mean in means])[chosen], scale)
@@ -198,9 +196,7 @@ def _withheld(use: Any, mask: np.ndarray) -> int:
 
 def _named(verdict: step.Verdict, stuck: Array, mask: np.ndarray) -> events.Named:
     """What is wrong beyond single entries."""
-    probability, off, changed, dead = jax.device_get(
-        (verdict.probability, verdict.slice_off, verdict.changed, stuck)
-    )
+    probability, off, changed, dead = jax.device_get((verdict.probability, verdict.slice_off, verdict.changed, stuck))
     return events.named(probability.reshape(mask.shape) > 0.5, bool(off), changed, dead, mask)
 
 
