@@ -101,6 +101,14 @@ class Result:
         return self._array("outlier_probability")
 
     @cached_property
+    def innovations(self) -> Floats:
+        """How far each observation lies from what was predicted without it, in standard deviations.
+
+        NaN where nothing was observed or predicted, and everywhere for models that do not predict, such as `RobustCP`.
+        """
+        return self._array("innovations") if hasattr(self._output, "innovations") else np.full_like(self.mean, np.nan)
+
+    @cached_property
     def rank(self) -> Any:
         """Active components: int, or (n,) int32."""
         return self._number("rank", int)

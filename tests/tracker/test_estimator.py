@@ -297,3 +297,16 @@ def test_one_gross_outlier_is_an_outlier_and_not_a_slice_that_is_off():
     results = [tracker.update(one) for one in x]
     assert np.argwhere(results[-1].outlier_probability > 0.5).tolist() == [[2, 3]]
     assert "SLICE_OFF" not in results[-1].status.codes
+
+
+def test_innovations_are_what_outliers_are_judged_by(results):
+    """NaN where nothing was observed or predicted; the farther an observation lies off, the likelier an outlier."""
+    assert np.isnan(results[0].innovations).all()
+    for result, x in zip(results[3:], VALUES[3:], strict=True):
+        assert (np.isnan(result.innovations) == np.isnan(x)).all()
+        if "SLICE_OFF" not in result.status.codes:
+            seen = ~np.isnan(x)
+            order = np.argsort(np.abs(result.innovations[seen]))
+            assert (np.diff(result.outlier_probability[seen][order]) >= -1e-6).all()
+    clean = np.concatenate([result.innovations[~np.isnan(result.innovations)] for result in results[10:]])
+    assert 0.3 < np.median(np.abs(clean)) < 1.5  # in standard deviations

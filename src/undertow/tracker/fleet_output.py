@@ -80,6 +80,10 @@ class FleetOutput:
         """By the combined law."""
         return self._all.outlier_probability()
 
+    def innovations(self) -> Floats:
+        """What was not predicted, in standard deviations."""
+        return self._all.innovations()
+
     def weights(self) -> Floats:
         """Of the predictors (n, K), NaN for those who were absent."""
         weights = self._fetched[0].weights.astype(np.float64)

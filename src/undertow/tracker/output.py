@@ -64,6 +64,10 @@ class TrackerOutput:
         """By the combined law."""
         return self._shaped(np.asarray(self._fetched.probability, np.float64))
 
+    def innovations(self) -> Floats:
+        """What was not predicted, in standard deviations."""
+        return self._shaped(np.asarray(self._fetched.innovation, np.float64))
+
     def weights(self) -> dict[str, float]:
         """Of the predictors, by name."""
         return dict(zip(NAMES, map(float, self._fetched.weights), strict=False))

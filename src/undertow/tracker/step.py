@@ -254,7 +254,7 @@ def _outliers(
 @register_dataclass
 @dataclass(frozen=True)
 class Answer:
-    """What is given out, (n,) in units of the stream."""
+    """What is given out, (n,) in units of the stream; innovations in standard deviations, NaN where there are none."""
 
     mean: Array
     std: Array
@@ -263,6 +263,7 @@ class Answer:
     outliers: Array
     probability: Array
     weights: Array
+    innovation: Array
 
 
 @program()
@@ -310,7 +311,10 @@ def learn(
     own = _width(z, jnp.sqrt(jnp.maximum(verdict.variance - verdict.noise, 0)) * spread, scale)
     flagged = verdict.probability
     added = jnp.where(mask, flagged * (scales.plain(values, scale) - mean), 0)
-    return replace(chosen, events=after.events), Answer(mean, std, own, noise, added, flagged, verdict.weights)
+    known = mask & (core.seen > 1)
+    innovation = jnp.where(known, verdict.innovation / spread, jnp.nan)
+    answer = Answer(mean, std, own, noise, added, flagged, verdict.weights, innovation)
+    return replace(chosen, events=after.events), answer
 
 
 def _refit_errors(core: Core, verdict: Verdict, values: Array, mask: Array, scale: Array, refits: Array) -> Array:
