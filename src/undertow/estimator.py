@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -13,12 +12,15 @@ from numpy.typing import NDArray
 from undertow.config import Config, make_config
 from undertow.engine import functional, learner
 from undertow.engine.capacity import prefers_entries
-from undertow.engine.exclusive import Exclusive, check_process, exclusive
+from undertow.engine.exclusive import check_process, exclusive
+from undertow.engine.labelled import LabelledModel
 from undertow.engine.learner import Learner
 from undertow.engine.memory import check_memory
 from undertow.engine.pipeline import Pipeline
 from undertow.engine.state import SPARSE_SETTINGS, State
 from undertow.inputs.dense import as_slice, peek_shape
+from undertow.inputs.labels.names import labels_in, with_labels
+from undertow.inputs.labels.stacks import slices_of
 from undertow.inputs.sparse import AnySlice, as_any_slice, as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container, models
@@ -42,7 +44,7 @@ class FactorMatrices:
     temporal: Floats
 
 
-class RobustCP(Exclusive):
+class RobustCP(LabelledModel):
     """Robust low-rank factorization and completion of a stream of tensors, slice by slice: one Bayesian CP model.
 
     Every setting is optional; `undertow.Config` says what each means. What is not given is as the preset has it, and
@@ -117,6 +119,7 @@ class RobustCP(Exclusive):
         other = RobustCP.__new__(RobustCP)
         other._params = dict(self._params)
         other._learner = None if self._learner is None else self._learner.copy()
+        other._labels = self._labels
         return other
 
     @property
@@ -136,8 +139,9 @@ class RobustCP(Exclusive):
         """Learn from the next slice.
 
         Args:
-            x: The slice: array with NaN where missing, `numpy.ma.MaskedArray` or `xarray.DataArray`, one mode or more;
-                or its observed entries only, as `undertow.Entries` or a matrix or array of scipy.sparse.
+            x: The slice: array with NaN where missing, `numpy.ma.MaskedArray`, one mode or more; `xarray.DataArray`,
+                frame or series of pandas or polars, put in the order of the stream by names and labels; or its
+                observed entries only, as `undertow.Entries` or a matrix or array of scipy.sparse.
             mask: True where observed, if NaN does not say it.
 
         Returns:
@@ -145,16 +149,19 @@ class RobustCP(Exclusive):
 
         Raises:
             TypeError: `x` or `mask` do not hold real numbers.
-            ValueError: `x` has another shape than the slices before it, or infinite values, or is too large.
+            ValueError: `x` has another shape or other labels than the slices before it, or infinite values, or is too
+                large.
         """
         check_process()
+        found = self._taken(x, mask, None if self._layout is None else self._layout[0])
         if self._pipeline is None or self._layout is None:
-            start, validated = self._start(x, mask)
+            start, validated = self._start(found.x, found.mask)
             pipeline = Pipeline(start)
             result = pipeline.update(validated)
             self._learner = pipeline.learner()
-            return result
-        return self._pipeline.update(as_any_slice(*self._layout, x, mask))
+        else:
+            result = self._pipeline.update(as_any_slice(*self._layout, found.x, found.mask))
+        return result.along(self._keep(found))
 
     def _start(self, x: Any, mask: Any) -> tuple[Learner, AnySlice]:
         """A model for a stream that starts with this slice, and the slice. It decides which entries are kept."""
@@ -189,15 +196,16 @@ class RobustCP(Exclusive):
 
     @exclusive
     def _update_all(self, X: Any, *, anew: bool) -> Self:
-        before = self._learner
+        before, labels = self._learner, self._labels
         try:
-            slices = _slices_of(X)
+            slices = slices_of(X)
             self._learner = None if anew or before is None else before.copy()  # updates donate it
+            self._labels = None if anew and before is not None else labels
             for x in slices:
                 self.update(x)
             _ = self._learner  # wait for the last
         except BaseException:
-            self._learner = before
+            self._learner, self._labels = before, labels
             raise
         return self
 
@@ -216,7 +224,8 @@ class RobustCP(Exclusive):
             raise ValueError(
                 "transform gives whole slices, and only observed entries are kept here: use at(...) instead."
             )
-        return np.stack([functional.infer(state, x).mean for x in _slices_of(X)])
+        slices = (self._taken(x, None, state.shape).x for x in slices_of(X))
+        return np.stack([functional.infer(state, x).mean for x in slices])
 
     @exclusive
     def smoothed(self, lag: int = 0) -> Result:
@@ -225,7 +234,7 @@ class RobustCP(Exclusive):
         Args:
             lag: Steps before the newest slice, below the number of slices in the window.
         """
-        return functional.smoothed(self._learned("smoothed"), lag)
+        return functional.smoothed(self._learned("smoothed"), lag).along(self._way)
 
     @exclusive
     def at(self, *indices: Any) -> Result:
@@ -282,7 +291,8 @@ class RobustCP(Exclusive):
     def _packed(self, what: str) -> models.Checkpoint:
         self._learned(what)
         assert self._learner is not None
-        return models.packed(self._params, self._learner)
+        checkpoint: models.Checkpoint = with_labels(models.packed(self._params, self._learner), self._labels)
+        return checkpoint
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings as given; None where the preset decides."""
@@ -315,6 +325,9 @@ class RobustCP(Exclusive):
             return call
         shape, rank = "×".join(map(str, now.state.shape)), int(now.state.active.sum())
         return f"{call}  # {now.history.counts.seen} slices of {shape}, {rank} components"
+
+    def _slice_shape(self) -> tuple[int, ...] | None:
+        return None if self._layout is None else self._layout[0]
 
     def _learned(self, what: str) -> State:
         now = self._learner
@@ -378,15 +391,5 @@ def _unpacked(checkpoint: models.Checkpoint, name: str) -> RobustCP | Tracker:
     model = RobustCP.__new__(RobustCP)
     model._params = {name: params.get(name) for name in ("preset", *_SETTINGS)}
     model._learner = loaded
+    model._labels = labels_in(checkpoint, name)
     return model
-
-
-def _slices_of(X: Any) -> Iterable[Any]:
-    """The slices of (T, *shape), refused before the first is learned if it cannot be a stack of slices."""
-    if is_sparse(X):
-        raise ValueError("X must be a list of sparse slices, got a single one: use update(x), or [x].")
-    if len(peek_shape(X)) < 2:
-        raise ValueError(
-            f"X must be a stack of slices, (T, I_1, …), got shape {peek_shape(X)}: use update(x) for a single slice."
-        )
-    return X if isinstance(X, Sequence) else (X[index] for index in range(len(X)))

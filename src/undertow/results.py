@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import cached_property
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow.diagnostics import Flags, Status
 from undertow.engine.output import Output
+from undertow.inputs.labels.placing import Way
 
 Floats = NDArray[np.floating[Any]]
 
@@ -22,6 +23,9 @@ class Result:
     Arrays have the shape of the slice, (I_1, …, I_N). Where only observed entries are kept, they have one number for
     each entry that was given, in the same order. A fleet's result has members as the first axis of every array, in the
     order of `members`; numbers become arrays (n,), and `result[position]` is the result of one member.
+
+    Arrays are of the kind of the slice: of NumPy, or with its labels as `xarray.DataArray`, or as frame or series of
+    pandas or polars. `plain(name)` gives those of NumPy.
 
     A slice that came in single precision, or as integers of up to 16 bits, is reported in single precision; one that
     comes out of the model's memory (`smoothed`, `at`) in double.
@@ -59,6 +63,7 @@ class Result:
         self.members = members
         self.present = present
         self._fleet: tuple[Result, int] | None = None
+        self._way: Way | None = None
 
     @cached_property
     def mean(self) -> Floats:
@@ -106,7 +111,9 @@ class Result:
 
         NaN where nothing was observed or predicted, and everywhere for models that do not predict, such as `RobustCP`.
         """
-        return self._array("innovations") if hasattr(self._output, "innovations") else np.full_like(self.mean, np.nan)
+        if hasattr(self._output, "innovations"):
+            return self._array("innovations")
+        return self._labelled(np.full_like(self.plain("mean"), np.nan))
 
     @cached_property
     def rank(self) -> Any:
@@ -163,6 +170,11 @@ class Result:
         """Where the entries lie, one array per mode; None where the arrays are whole slices."""
         return self._output.indices
 
+    def along(self, way: Way | None) -> Self:
+        """Its arrays as the slice was given, by this way; for those who make results."""
+        self._way = way
+        return self
+
     def __len__(self) -> int:
         return len(self._of_all("len()"))
 
@@ -205,19 +217,33 @@ class Result:
             return self._source.result()._output
         return self._source
 
-    def _array(self, name: str) -> Floats:
+    def plain(self, name: str) -> Floats:
+        """One of the arrays in NumPy and in the order of the model, whatever was given.
+
+        Args:
+            name: Of the array: "mean", "std", …
+        """
         if self._fleet is not None:
             fleet, position = self._fleet
-            values: Floats = getattr(fleet, name)[position]
+            values: Floats = fleet.plain(name)[position]
             return values
+        if name == "low_rank" and not hasattr(self._output, name):
+            name = "mean"
         values = getattr(self._output, name)()
         if self.present is None or self.present.all():
             return values
         return np.where(self.present.reshape(-1, *([1] * (values.ndim - 1))), values, np.nan)
 
+    def _array(self, name: str) -> Floats:
+        return self._labelled(self.plain(name))
+
+    def _labelled(self, values: Floats) -> Floats:
+        """As the slice was given: with its labels, if it had any."""
+        return values if self._way is None else cast(Floats, self._way.back(values))
+
     def _number(self, name: str, kind: Any) -> Any:
         if self.members is None or self.present is None:
-            return kind(self._array(name))
+            return kind(self.plain(name))
         numbers = getattr(self._output, name)()
         return np.where(self.present, numbers, -1 if numbers.dtype.kind == "i" else np.nan)
 

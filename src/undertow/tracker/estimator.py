@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.engine.exclusive import Exclusive, check_process, exclusive
+from undertow.engine.exclusive import check_process, exclusive
+from undertow.engine.labelled import LabelledModel
 from undertow.engine.output import Output
-from undertow.inputs.dense import as_slice, peek_shape
+from undertow.inputs.dense import as_slice
+from undertow.inputs.labels.names import labels_in, with_labels
+from undertow.inputs.labels.stacks import slices_of
 from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
@@ -22,7 +24,7 @@ from undertow.tracker.tracking import Tracking
 Floats = NDArray[np.floating[Any]]
 
 
-class Tracker(Exclusive):
+class Tracker(LabelledModel):
     """Robust completion of a stream of tensors, slice by slice, with nothing to set.
 
     Predictors of different kinds run side by side: local levels, covariances, low-rank CP models. Each is judged by
@@ -53,8 +55,9 @@ class Tracker(Exclusive):
         """Learn from the next slice.
 
         Args:
-            x: The slice: array with NaN where missing, `numpy.ma.MaskedArray` or `xarray.DataArray`, one mode or more;
-                or its observed entries, as `undertow.Entries` or a matrix of scipy.sparse.
+            x: The slice: array with NaN where missing, `numpy.ma.MaskedArray`, one mode or more; `xarray.DataArray`,
+                frame or series of pandas or polars, put in the order of the stream by names and labels; or its
+                observed entries, as `undertow.Entries` or a matrix of scipy.sparse.
             mask: True where observed, if NaN does not say it.
 
         Returns:
@@ -62,16 +65,19 @@ class Tracker(Exclusive):
 
         Raises:
             TypeError: `x` or `mask` do not hold real numbers.
-            ValueError: `x` has another shape than the slices before it, or infinite values, or is too large.
+            ValueError: `x` has another shape or other labels than the slices before it, or infinite values, or is too
+                large.
         """
         check_process()
         shape = None if self._state is None else self._state.shape
+        found = self._taken(x, mask, shape)
+        x, mask = found.x, found.mask
         given = as_entries(x, mask).to_slice() if is_sparse(x) else as_slice(x, mask, shape=shape)
         if shape is not None and given.shape != shape:
             raise ValueError(f"x must have the shape {shape} of the slices before it, got {given.shape}.")
         before = tracking.start(given.shape) if self._state is None else self._state
         self._state, output = tracking.update(before, given)
-        return Result(cast(Output, output))  # it has the same methods
+        return Result(cast(Output, output)).along(self._keep(found))  # it has the same methods
 
     def partial_fit(self, X: Any, y: None = None) -> Self:
         """Learn from several slices; what was learned before is kept. If one is refused, the tracker is as before.
@@ -91,13 +97,14 @@ class Tracker(Exclusive):
 
     @exclusive
     def _update_all(self, X: Any, *, anew: bool) -> Self:
-        before = self._state
+        before, labels = self._state, self._labels
         try:
             self._state = None if anew or before is None else tracking.copied(before)
-            for x in _slices_of(X):
+            self._labels = None if anew and before is not None else labels
+            for x in slices_of(X):
                 self.update(x)
         except BaseException:
-            self._state = before
+            self._state, self._labels = before, labels
             raise
         return self
 
@@ -112,7 +119,8 @@ class Tracker(Exclusive):
             Their `mean` (T, *shape).
         """
         state = self._learned("transform")
-        found = [tracking.update(tracking.copied(state), as_slice(x, shape=state.shape))[1] for x in _slices_of(X)]
+        slices = (self._taken(x, None, state.shape).x for x in slices_of(X))
+        found = [tracking.update(tracking.copied(state), as_slice(x, shape=state.shape))[1] for x in slices]
         return np.stack([output.mean() for output in found])
 
     @exclusive
@@ -126,12 +134,12 @@ class Tracker(Exclusive):
             CheckpointError: It cannot be written.
             ValueError: No slice has been seen yet.
         """
-        container.write(path, *files.packed(self._learned("save")))
+        container.write(path, *with_labels(files.packed(self._learned("save")), self._labels))
 
     @exclusive
     def to_bytes(self) -> bytes:
         """The tracker as bytes, the same that `save` writes; `undertow.from_bytes` goes on from them."""
-        return container.to_bytes(*files.packed(self._learned("to_bytes")))
+        return container.to_bytes(*with_labels(files.packed(self._learned("to_bytes")), self._labels))
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -155,6 +163,7 @@ class Tracker(Exclusive):
         """A tracker that goes on from here independently."""
         other = Tracker()
         other._state = None if self._state is None else tracking.copied(self._state)
+        other._labels = self._labels
         return other
 
     @exclusive
@@ -162,6 +171,9 @@ class Tracker(Exclusive):
         if self._state is None:
             return "Tracker()"
         return f"Tracker()  # {self._state.seen} slices of {'×'.join(map(str, self._state.shape))}"
+
+    def _slice_shape(self) -> tuple[int, ...] | None:
+        return None if self._state is None else self._state.shape
 
     def _learned(self, what: str) -> Tracking:
         if self._state is None:
@@ -171,7 +183,9 @@ class Tracker(Exclusive):
 
 def from_checkpoint(checkpoint: Any, name: str) -> Tracker:
     """The tracker in a checkpoint; `name` is what messages call it."""
-    return from_state(files.unpacked(checkpoint, name))
+    tracker = from_state(files.unpacked(checkpoint, name))
+    tracker._labels = labels_in(checkpoint, name)
+    return tracker
 
 
 def from_state(state: Tracking) -> Tracker:
@@ -179,11 +193,3 @@ def from_state(state: Tracking) -> Tracker:
     tracker = Tracker()
     tracker._state = state
     return tracker
-
-
-def _slices_of(X: Any) -> Any:
-    if len(peek_shape(X)) < 2:
-        raise ValueError(
-            f"X must be a stack of slices, (T, I_1, …), got shape {peek_shape(X)}: use update(x) for a single slice."
-        )
-    return X if isinstance(X, Sequence) else (X[index] for index in range(len(X)))

@@ -1,0 +1,1 @@
+"""What modes and their rows are called: labelled slices in, labelled results out."""
