@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from undertow.engine.state import State, init
     from undertow.estimator import FactorMatrices, RobustCP, from_bytes, load
     from undertow.fleet import Fleet
+    from undertow.incidents import Incident, Incidents
     from undertow.inputs.dense import Slice, as_slice
     from undertow.inputs.sparse import Entries
     from undertow.results import Result
@@ -29,6 +30,8 @@ _HOMES = {
     "Entries": "inputs.sparse",
     "FactorMatrices": "estimator",
     "Fleet": "fleet",
+    "Incident": "incidents",
+    "Incidents": "incidents",
     "Result": "results",
     "RobustCP": "estimator",
     "Slice": "inputs.dense",
@@ -53,6 +56,8 @@ __all__ = [
     "Entries",
     "FactorMatrices",
     "Fleet",
+    "Incident",
+    "Incidents",
     "Result",
     "RobustCP",
     "Slice",

@@ -1,0 +1,203 @@
+"""Surprise of every candidate of a slice: its entries, entries that stay off, its rows, and the slice as a whole.
+
+All of it learns from the stream, by what is not part of an incident. Each family of candidates ends in one number, the
+surprise of its largest, whose own tail is learned too: so dependence between entries, swings of the noise over the day
+and whatever else the law of single entries misses show up there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.incidents.grouping import FEWEST
+from undertow.incidents.tails import PooledLaw, Tails, combined, largest, reference
+
+FAMILIES = ("entry", "lasting", "row", "slice")
+LASTING = 4
+"""Slices over which entries that stay off on one side are summed up."""
+CAP = 6.0
+"""Surprise of a single entry, beyond which it says no more about its row, its slice or its neighbours in time."""
+OWN_THRESHOLD, OWN_WORTH, OWN_PRIOR, OWN_MEMORY = 3.0, 200.0, 30.0, 2000.0
+"""Of the tails of single groups: where they begin, slices and excesses that their prior is worth, slices remembered."""
+FAMILY_THRESHOLD, FAMILY_WORTH, FAMILY_PRIOR = 1.5, 50.0, 20.0
+"""Of the tails of families."""
+OFF_SURPRISE, OFF_FACTOR = 5.0, 4.0
+"""Surprise of a slice that the model calls wrong as a whole, and what it grows by for each factor e in size."""
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of one slice.
+
+    Attributes:
+        reference: Of each entry by a fixed law (n,); NaN where nothing was observed.
+        pooled: By the law of all entries.
+        entry: By the entry's own tail.
+        lasting: Of each entry over the last slices; NaN where it is not free.
+        row: Of each row of each mode, one after the other; NaN where too little was observed.
+        slice: Of the slice, one number.
+        raw: Of the groups, before their own tails: by family.
+        largest: Of the largest of each family, before the family's tail.
+        surprise: −log p of each family.
+        free: Entries that are observed and in no open incident.
+    """
+
+    reference: Floats
+    pooled: Floats
+    entry: Floats
+    lasting: Floats
+    row: Floats
+    slice: Floats
+    raw: dict[str, Floats]
+    largest: Floats
+    surprise: Floats
+    free: Bools
+
+
+@dataclass
+class Scorer:
+    """The laws of one stream.
+
+    Attributes:
+        shape: Of a slice.
+        law: Of all entries.
+        own: Tails of every entry, of every entry over time, of every row, and of the slice.
+        family: Tails of the largest of each family (4,).
+        recent: Signed surprise of every entry in the last slices in which it was observed (LASTING, n).
+        bars: What surprises of groups are divided by, as users said they were false alarms; by family.
+    """
+
+    shape: tuple[int, ...]
+    law: PooledLaw = field(default_factory=PooledLaw)
+    own: dict[str, Tails] = field(default_factory=dict)
+    family: Tails = field(
+        default_factory=lambda: Tails.new(len(FAMILIES), FAMILY_THRESHOLD, FAMILY_WORTH, FAMILY_PRIOR)
+    )
+    recent: Floats = field(default_factory=lambda: np.zeros((LASTING, 0)))
+    bars: dict[str, Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        entries, rows = int(np.prod(self.shape)), sum(self.shape) if len(self.shape) > 1 else 0
+        for name, size in zip(FAMILIES, (entries, entries, rows, 1), strict=True):
+            self.own[name] = Tails.new(size, OWN_THRESHOLD, OWN_WORTH, OWN_PRIOR)
+            self.bars[name] = np.ones(size)
+        self.recent = np.zeros((LASTING, entries))
+
+    def score(self, innovation: Floats, owned: Bools, off: float) -> Scores:
+        """A slice.
+
+        Args:
+            innovation: Standardised (n,); NaN where nothing was observed.
+            owned: Entries of open incidents.
+            off: Root mean square in standard deviations of a slice that is wrong as a whole; else 0.
+        """
+        observed = ~np.isnan(innovation)
+        free = observed & ~owned
+        first = np.where(observed, reference(np.where(observed, innovation, 0)), np.nan)
+        pooled = np.where(observed, self.law.surprise(np.where(observed, first, 0)), np.nan)
+        entry = self._own("entry", pooled)
+        capped = np.where(free, np.minimum(np.nan_to_num(entry), CAP), 0.0)
+        signed = np.where(free, self.recent[1:].sum(0) + np.sign(np.nan_to_num(innovation)) * capped, np.nan)
+        x = np.abs(signed)
+        raw = {
+            "entry": pooled,
+            "lasting": x - np.log1p(x + x**2 / 2 + x**3 / 6),  # of a sum of four exponential numbers
+            "row": self._rows(capped, free),
+            "slice": np.array([_slice(capped, free, off)]),
+        }
+        lasting, row, whole = (self._own(name, raw[name]) for name in FAMILIES[1:])
+        tops = [_top(np.where(free, entry, np.nan)), _top(lasting), _top(row), _top(whole)]
+        return Scores(
+            first, pooled, entry, lasting, row, whole, raw, np.array(tops), self.family.surprise(np.array(tops)), free
+        )
+
+    def learn(self, scores: Scores, innovation: Floats, kept: Bools, weight: Floats, memory: float) -> None:
+        """Learn from what is in no incident.
+
+        Args:
+            scores: Of the slice.
+            innovation: Of the slice.
+            kept: Entries that are in none.
+            weight: Of the slice for each family (4,).
+            memory: Slices that families remember.
+        """
+        use = scores.free & kept
+        self.law.learn(scores.reference[use & (self.bars["entry"] == 1)])  # known false alarms say nothing of the others
+        self.own["entry"].learn(np.where(use, scores.raw["entry"], np.nan), OWN_MEMORY)
+        self.own["lasting"].learn(np.where(use, scores.raw["lasting"], np.nan), OWN_MEMORY)
+        untouched = kept.all() or not scores.free.any()
+        if untouched:
+            for name in ("row", "slice"):
+                self.own[name].learn(scores.raw[name], OWN_MEMORY)
+        elif self.own["row"].slices.size:
+            # Rows that hold nothing of an incident are as clean as before.
+            self.own["row"].learn(np.where(self._row_any(~kept), np.nan, scores.raw["row"]), OWN_MEMORY)
+        self.family.learn(np.where(scores.free.any(), scores.largest, np.nan), memory, weight)
+        signed = np.sign(np.nan_to_num(innovation)) * np.minimum(np.nan_to_num(scores.entry), CAP)
+        moved = np.vstack([self.recent[1:], np.where(use, signed, 0.0)])
+        self.recent = np.where(scores.free & kept, moved, np.where(kept & ~scores.free, self.recent, 0.0))
+
+    def rows_at(self, places: NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
+        """(mode, index) of rows by their place among all rows."""
+        ends = np.cumsum(self.shape)
+        modes = np.searchsorted(ends, places, side="right")
+        return tuple((int(m), int(p - ends[m] + self.shape[m])) for m, p in zip(modes, places, strict=True))
+
+    def place_of(self, mode: int, index: int) -> int:
+        """The place of a row among all rows."""
+        return int(sum(self.shape[:mode])) + index
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything that was learned, by name."""
+        found: dict[str, NDArray[Any]] = {"law": self.law.counts, "recent": self.recent}
+        for name, tails in (*self.own.items(), ("family", self.family)):
+            found |= {f"{name}.{part}": getattr(tails, part) for part in ("slices", "excesses", "total")}
+        return found | {f"bar.{name}": bar for name, bar in self.bars.items()}
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """What `arrays` gave."""
+        own = self.arrays()
+        for name, array in own.items():
+            if name not in arrays or arrays[name].shape != array.shape:
+                raise ValueError(f"the state of incidents does not fit slices of shape {self.shape}: {name} differs")
+        self.law.counts, self.recent = (np.array(arrays[name], np.float64) for name in ("law", "recent"))
+        for name, tails in (*self.own.items(), ("family", self.family)):
+            for part in ("slices", "excesses", "total"):
+                setattr(tails, part, np.array(arrays[f"{name}.{part}"], np.float64))
+        self.bars = {name: np.array(arrays[f"bar.{name}"], np.float64) for name in FAMILIES}
+
+    def _own(self, name: str, raw: Floats) -> Floats:
+        return self.own[name].surprise(raw) / self.bars[name]
+
+    def _rows(self, capped: Floats, free: Bools) -> Floats:
+        if len(self.shape) < 2:
+            return np.zeros(0)
+        total, number = self._row_sums(capped), self._row_sums(free.astype(np.float64))
+        return np.where(number >= FEWEST, combined(total, number), np.nan)
+
+    def _row_sums(self, values: Floats) -> Floats:
+        shaped, modes = values.reshape(self.shape), range(len(self.shape))
+        return np.concatenate([shaped.sum(axis=tuple(a for a in modes if a != mode)) for mode in modes])
+
+    def _row_any(self, where: Bools) -> Bools:
+        return self._row_sums(where.astype(np.float64)) > 0
+
+
+def _top(surprises: Floats) -> float:
+    known = surprises[~np.isnan(surprises)]
+    return largest(known, known.size)
+
+
+def _slice(capped: Floats, free: Bools, off: float) -> float:
+    number = int(free.sum())
+    if number < FEWEST:
+        return float("nan")
+    together = float(combined(capped.sum(keepdims=True), np.array([float(number)]))[0])
+    return max(together, OFF_SURPRISE + OFF_FACTOR * float(np.log(max(off, 1.0))) if off else 0.0)

@@ -1,0 +1,37 @@
+"""Results that cost nothing: innovations as they are drawn."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from undertow.incidents import Incidents
+
+
+def result(u, **events):
+    """Of a slice whose innovations are u, in units of one standard deviation."""
+    seen = ~np.isnan(u)
+    return SimpleNamespace(
+        mean=np.zeros(u.shape),
+        std=np.ones(u.shape),
+        innovations=u,
+        outliers=np.where(seen & (np.abs(u) > 4), u, 0.0),
+        outlier_probability=np.where(seen & (np.abs(u) > 4), 1.0, 0.0),
+        events=SimpleNamespace(**{"slice_off": False, "rows": (), "changed": (), "dead": (), **events}),
+    )
+
+
+def clean(length, shape=(6, 5), seed=0, tails=None):
+    """Slices of innovations as they should be."""
+    draw = np.random.default_rng(seed)
+    return draw.normal(size=(length, *shape)) if tails is None else draw.standard_t(tails, (length, *shape))
+
+
+def watched(slices, watch=None, events=None, times=None, **settings):
+    """All changes, as (slice, what, incident), and the watch."""
+    watch = watch or Incidents(slices[0].shape, **{"false_alarms": "1/1000", **settings})
+    changes = []
+    for t, u in enumerate(slices):
+        told = (events or {}).get(t, {})
+        time = None if times is None else times(t)
+        changes += [(t, one.what, one.incident) for one in watch.update(result(u, **told), time, u)]
+    return changes, watch
