@@ -1,4 +1,4 @@
-"""How many false incidents are accepted: so many a day, so many in n slices, or a false-discovery rate."""
+"""How many false incidents are accepted: per day, per number of slices, or as a false-discovery rate."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class FalseAlarms:
         if step is None:
             raise ValueError(
                 f"false_alarms={self.text!r} needs to know how long a slice lasts: give times (as dates) or step in "
-                "seconds, or ask for so many in n slices, '1/1000'"
+                "seconds, or ask for a number in n slices, '1/1000'"
             )
         return min(self.value * step, LARGEST)
 

@@ -72,6 +72,7 @@ class Scorer:
         family: Tails of the largest of each family (4,).
         recent: Signed surprise of every entry in the last slices in which it was observed (LASTING, n).
         bars: What surprises of groups are divided by, as users said they were false alarms; by family.
+        turn: Slices since entries that stay off were last learned from.
     """
 
     shape: tuple[int, ...]
@@ -82,6 +83,7 @@ class Scorer:
     )
     recent: Floats = field(default_factory=lambda: np.zeros((LASTING, 0)))
     bars: dict[str, Floats] = field(default_factory=dict)
+    turn: int = 0
 
     def __post_init__(self) -> None:
         entries, rows = int(np.prod(self.shape)), sum(self.shape) if len(self.shape) > 1 else 0
@@ -129,9 +131,11 @@ class Scorer:
             memory: Slices that families remember.
         """
         use = scores.free & kept
-        self.law.learn(scores.reference[use & (self.bars["entry"] == 1)])  # known false alarms say nothing of the others
+        self.law.learn(scores.reference[use & (self.bars["entry"] == 1)])  # what is a known false alarm is its own case
         self.own["entry"].learn(np.where(use, scores.raw["entry"], np.nan), OWN_MEMORY)
-        self.own["lasting"].learn(np.where(use, scores.raw["lasting"], np.nan), OWN_MEMORY)
+        self.turn = (self.turn + 1) % LASTING
+        if self.turn == 0:  # sums that overlap would teach one event several times
+            self.own["lasting"].learn(np.where(use, scores.raw["lasting"], np.nan), OWN_MEMORY / LASTING)
         untouched = kept.all() or not scores.free.any()
         if untouched:
             for name in ("row", "slice"):
@@ -139,7 +143,8 @@ class Scorer:
         elif self.own["row"].slices.size:
             # Rows that hold nothing of an incident are as clean as before.
             self.own["row"].learn(np.where(self._row_any(~kept), np.nan, scores.raw["row"]), OWN_MEMORY)
-        self.family.learn(np.where(scores.free.any(), scores.largest, np.nan), memory, weight)
+        fresh = np.array([scores.free.any() and (name != "lasting" or self.turn == 0) for name in FAMILIES])
+        self.family.learn(np.where(fresh, scores.largest, np.nan), memory, weight)
         signed = np.sign(np.nan_to_num(innovation)) * np.minimum(np.nan_to_num(scores.entry), CAP)
         moved = np.vstack([self.recent[1:], np.where(use, signed, 0.0)])
         self.recent = np.where(scores.free & kept, moved, np.where(kept & ~scores.free, self.recent, 0.0))
@@ -156,7 +161,7 @@ class Scorer:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything that was learned, by name."""
-        found: dict[str, NDArray[Any]] = {"law": self.law.counts, "recent": self.recent}
+        found: dict[str, NDArray[Any]] = {"law": self.law.counts, "recent": self.recent, "turn": np.array(self.turn)}
         for name, tails in (*self.own.items(), ("family", self.family)):
             found |= {f"{name}.{part}": getattr(tails, part) for part in ("slices", "excesses", "total")}
         return found | {f"bar.{name}": bar for name, bar in self.bars.items()}
@@ -168,6 +173,7 @@ class Scorer:
             if name not in arrays or arrays[name].shape != array.shape:
                 raise ValueError(f"the state of incidents does not fit slices of shape {self.shape}: {name} differs")
         self.law.counts, self.recent = (np.array(arrays[name], np.float64) for name in ("law", "recent"))
+        self.turn = int(arrays["turn"])
         for name, tails in (*self.own.items(), ("family", self.family)):
             for part in ("slices", "excesses", "total"):
                 setattr(tails, part, np.array(arrays[f"{name}.{part}"], np.float64))
