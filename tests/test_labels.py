@@ -87,6 +87,10 @@ def test_frames_can_be_fitted(new):
     model = new().fit(wide.iloc[:2]).partial_fit(wide.iloc[2:, ::-1])
     assert model.labels.dims == ("src", "dst")
     assert model.transform(wide).shape == (3, 6, 5)
+    means = new().fit_transform(wide)
+    pd.testing.assert_index_equal(means.columns, wide.columns)
+    np.testing.assert_array_equal(means.to_numpy().reshape(3, 6, 5), new().fit_transform(X.values))
+    assert new().fit_transform(X.transpose("src", "time", "dst")).dims == ("src", "time", "dst")
     result = model.update(X[0].to_pandas())
     assert isinstance(result.mean, pd.DataFrame)
     assert result.mean.index.name == "src"

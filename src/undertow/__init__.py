@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from undertow.inputs.sparse import Entries
     from undertow.results import Result
     from undertow.runs import run
+    from undertow.runs.cleaning import clean
     from undertow.serialization.container import CheckpointError
     from undertow.sources.base import StreamError
     from undertow.sources.opening import open_stream
@@ -40,6 +41,7 @@ _HOMES = {
     "StreamError": "sources.base",
     "Tracker": "tracker.estimator",
     "as_slice": "inputs.dense",
+    "clean": "runs.cleaning",
     "from_bytes": "estimator",
     "init": "engine.state",
     "load": "estimator",
@@ -67,6 +69,7 @@ __all__ = [
     "Tracker",
     "__version__",
     "as_slice",
+    "clean",
     "from_bytes",
     "init",
     "load",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from undertow.engine.pipeline import Pipeline
 from undertow.engine.state import SPARSE_SETTINGS, State
 from undertow.inputs.dense import as_slice, peek_shape
 from undertow.inputs.labels.names import labels_in, with_labels
-from undertow.inputs.labels.stacks import slices_of
+from undertow.inputs.labels.stacks import restacked, slices_of
 from undertow.inputs.sparse import AnySlice, as_any_slice, as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container, models
@@ -195,14 +196,33 @@ class RobustCP(LabelledModel):
         return self._update_all(X, anew=True)
 
     @exclusive
-    def _update_all(self, X: Any, *, anew: bool) -> Self:
+    def fit_transform(self, X: Any, y: None = None) -> Any:
+        """Start anew, learn from several slices, and give the `mean` of each as it was when it came.
+
+        `undertow.clean` gives error bars and outliers too, and reads what does not fit into memory.
+
+        Args:
+            X: As for `fit`.
+            y: Ignored, as scikit-learn has it.
+
+        Returns:
+            As `X`: (T, *shape), `xarray.DataArray`, or frame.
+        """
+        means: list[Any] = []
+        self._update_all(X, anew=True, keep=lambda result: means.append(result.mean))
+        return restacked(X, means)
+
+    @exclusive
+    def _update_all(self, X: Any, *, anew: bool, keep: Callable[[Result], None] | None = None) -> Self:
         before, labels = self._learner, self._labels
         try:
             slices = slices_of(X)
             self._learner = None if anew or before is None else before.copy()  # updates donate it
             self._labels = None if anew and before is not None else labels
             for x in slices:
-                self.update(x)
+                result = self.update(x)
+                if keep is not None:
+                    keep(result)
             _ = self._learner  # wait for the last
         except BaseException:
             self._learner, self._labels = before, labels

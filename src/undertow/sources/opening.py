@@ -14,6 +14,7 @@ from undertow.sources.errors import closed_on_error, one_sentence
 from undertow.sources.following import Follow
 from undertow.sources.formats.arrays import open_array
 from undertow.sources.formats.base import Source
+from undertow.sources.formats.frames import open_frame
 from undertow.sources.formats.labelled import open_labelled_array
 from undertow.sources.formats.registry import FORMATS, guess
 from undertow.sources.options import (
@@ -62,7 +63,8 @@ def open_stream(
     The command line takes the same options with dashes (``--time-axis``) and shows these texts as their help.
 
     Args:
-        source: A path, ``"-"``, a NumPy array or an ``xarray.DataArray``.
+        source: A path, ``"-"``, an array (NumPy, dask, zarr, h5py, JAX, torch), ``xarray.DataArray`` or ``Dataset``,
+            or a frame of pandas or polars: wide (rows are times, columns entries) or long (one row per entry).
         format: Format, if the name does not show it: npy, csv, video, …
         time_axis: Axis (number) or dimension (name) of time.
         select: Parts of modes and of time: row=10:20, src=A,B, time=2024-01..2024-03; in Python also a mapping.
@@ -143,13 +145,20 @@ def _open_source(source: Any, options: SourceOptions) -> Source:
             raise StreamError("standard input is empty: pipe something into it, for example: program | undertow run -")
         return _open_pipe(sys.stdin.buffer, "standard input", options)
     with one_sentence("the array could not be opened", "check it and the options"):
-        if isinstance(source, np.ndarray):
+        if hasattr(source, "dims") and hasattr(source, "coords"):
+            options.check_known("a labelled array", frozenset({"time_axis", "time", "variable"}))
+            return open_labelled_array(source, options)
+        if type(source).__module__.partition(".")[0] in ("pandas", "polars") and hasattr(source, "columns"):
+            options.check_known("a frame", frozenset({"time", "value", "duplicates"}))
+            return open_frame(source, options)
+        if hasattr(source, "__dlpack__") and not isinstance(getattr(source, "dtype", None), np.dtype):
+            source = np.from_dlpack(source.detach().cpu() if hasattr(source, "detach") else source)
+        if isinstance(source, np.ndarray) or (hasattr(source, "shape") and hasattr(source, "dtype")):
             options.check_known("an array", frozenset({"time_axis"}))
             return open_array(source, options)
-        if hasattr(source, "dims") and hasattr(source, "coords"):
-            options.check_known("a labelled array", frozenset({"time_axis", "time"}))
-            return open_labelled_array(source, options)
-    raise StreamError(f"source must be a path, '-' or an array, got {type(source).__name__}: name a file or folder")
+    raise StreamError(
+        f"source must be a path, '-', an array or a frame, got {type(source).__name__}: name a file or folder"
+    )
 
 
 def _open_path(path: Path, options: SourceOptions) -> Source:

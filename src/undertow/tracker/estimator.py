@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, Self, cast
 
 import numpy as np
@@ -13,7 +14,7 @@ from undertow.engine.labelled import LabelledModel
 from undertow.engine.output import Output
 from undertow.inputs.dense import as_slice
 from undertow.inputs.labels.names import labels_in, with_labels
-from undertow.inputs.labels.stacks import slices_of
+from undertow.inputs.labels.stacks import restacked, slices_of
 from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
@@ -96,13 +97,32 @@ class Tracker(LabelledModel):
         return self._update_all(X, anew=True)
 
     @exclusive
-    def _update_all(self, X: Any, *, anew: bool) -> Self:
+    def fit_transform(self, X: Any, y: None = None) -> Any:
+        """Start anew, learn from several slices, and give the `mean` of each as it was when it came.
+
+        `undertow.clean` gives error bars and outliers too, and reads what does not fit into memory.
+
+        Args:
+            X: As for `fit`.
+            y: Ignored, as scikit-learn has it.
+
+        Returns:
+            As `X`: (T, *shape), `xarray.DataArray`, or frame.
+        """
+        means: list[Any] = []
+        self._update_all(X, anew=True, keep=lambda result: means.append(result.mean))
+        return restacked(X, means)
+
+    @exclusive
+    def _update_all(self, X: Any, *, anew: bool, keep: Callable[[Result], None] | None = None) -> Self:
         before, labels = self._state, self._labels
         try:
             self._state = None if anew or before is None else tracking.copied(before)
             self._labels = None if anew and before is not None else labels
             for x in slices_of(X):
-                self.update(x)
+                result = self.update(x)
+                if keep is not None:
+                    keep(result)
         except BaseException:
             self._state, self._labels = before, labels
             raise

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from undertow.inputs.labels.slices import taken
-from undertow.inputs.labels.stacks import slices_of
+from undertow.inputs.labels.stacks import restacked, slices_of
 
 VALUES = np.arange(12.0).reshape(4, 3)
 DAYS = pd.date_range("2024-01-01", periods=4)
@@ -31,6 +31,13 @@ def test_every_time_is_a_slice_with_labels(X):
     found = rows(X)
     np.testing.assert_array_equal([one.x for one in found], VALUES)
     assert found[0].labels.coords == (("a", "b", "c"),)
+    again = restacked(X, [one.way.back(one.x + 1) for one in found])
+    assert type(again) is type(X)
+    if isinstance(X, pl.DataFrame):
+        assert again.equals(X.with_columns(pl.col(*"abc") + 1))
+    else:
+        np.testing.assert_array_equal(np.asarray(again, float), np.asarray(X, float) + 1)
+        assert isinstance(X, xr.DataArray) or (again.index is X.index and again.columns.equals(X.columns))
 
 
 def test_arrays_and_lists_are_stacks_along_their_first_axis():

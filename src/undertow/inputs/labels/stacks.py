@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from undertow.inputs.dense import peek_shape
 from undertow.inputs.labels.pandas_frames import pandas_numbers
 from undertow.inputs.labels.slices import _is
@@ -37,6 +39,32 @@ def slices_of(X: Any) -> Iterator[Any]:
         raise ValueError("X must be a list of sparse slices, got a single one: use update(x), or [x].")
     _check_stack(peek_shape(X))
     return iter(X) if isinstance(X, Sequence) else (X[index] for index in range(len(X)))
+
+
+def restacked(X: Any, found: list[Any]) -> Any:
+    """Results of all slices of a stack as it was: results of labelled slices are labelled.
+
+    Args:
+        X: The stack.
+        found: For every slice what has its labels.
+    """
+    if not found:
+        raise ValueError("X must hold at least one slice, got none.")
+    if _is(X, "xarray", ("DataArray",)):
+        time, first = time_dimension(X), found[0]
+        kept = {name: one for name, one in X.coords.items() if time in one.dims}
+        coords = {name: one for name, one in first.coords.items() if name not in X.coords or time not in X[name].dims}
+        values = np.stack([one.values for one in found])
+        made = type(X)(values, coords | kept, (time, *first.dims), name=X.name, attrs=X.attrs)
+        return made.transpose(*X.dims)
+    if _is(X, "pandas", ("DataFrame",)):
+        return type(X)(np.stack([one.to_numpy() for one in found]), X.index, found[0].index)
+    if _is(X, "polars", ("DataFrame",)):
+        import polars
+
+        values = np.stack([one["value"].to_numpy() for one in found])
+        return X.with_columns([polars.Series(name, values[:, n]) for n, name in enumerate(found[0]["column"])])
+    return np.stack(found)
 
 
 def time_dimension(X: Any) -> Any:

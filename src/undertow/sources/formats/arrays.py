@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
 from undertow.sources.errors import check_real, shortened
-from undertow.sources.formats.base import Indexed, along
+from undertow.sources.formats.base import CHUNK_BYTES, Indexed, along, block_length
 from undertow.sources.options import SourceOptions
 
 T = TypeVar("T")
@@ -73,14 +73,25 @@ class ArraySource(Indexed):
     def __init__(self, array: NDArray[Any], name: str, options: SourceOptions, default_axis: int = 0) -> None:
         check_real(name, array.dtype)
         self._array, self._axis = array, axis_number(name, options.time_axis, array.shape, default_axis)
-        super().__init__(name, without(array.shape, self._axis), array.shape[self._axis])
+        shape = without(array.shape, self._axis)
+        block = block_length(shape, 8, _chunk(array, self._axis), CHUNK_BYTES)
+        super().__init__(name, shape, array.shape[self._axis], block=block)
 
     def read_block(self, start: int, stop: int) -> NDArray[Any]:  # noqa: D102
         return along(self._array, self._axis, start, stop)
 
 
+def _chunk(array: Any, axis: int) -> int:
+    """Slices that are stored together, where the array is one of zarr, dask or h5py."""
+    chunks = getattr(array, "chunks", None)
+    along_axis = chunks[axis] if isinstance(chunks, tuple) and len(chunks) > axis else 1
+    return max(along_axis) if isinstance(along_axis, tuple) else int(along_axis)
+
+
 def open_array(array: Any, options: SourceOptions) -> ArraySource:
-    """A NumPy array; a masked one has NaN where it is masked."""
+    """Anything that is sliced as an array; a masked one of NumPy has NaN where it is masked."""
+    if not isinstance(array, np.ndarray) and isinstance(getattr(array, "dtype", None), np.dtype):
+        return ArraySource(array, str(getattr(array, "name", None) or "array").strip("/") or "array", options)
     if isinstance(array, np.ma.MaskedArray):
         check_real("the array", array.dtype)
         array = np.ma.filled(array.astype(np.float64), np.nan)

@@ -49,6 +49,7 @@ class Source(ABC):
         time_name: of its time axis.
         length: number of slices as far as it is known.
         times: of all slices where that is known without reading them.
+        time_zone: name of the zone that times had; they are in UTC then.
         is_pipe: whether it can be read only once.
         notices: what was irregular so far.
     """
@@ -57,6 +58,7 @@ class Source(ABC):
     length: int | None = None
     times: NDArray[Any] | None = None
     time_name = "time"
+    time_zone: str | None = None
     is_pipe = False
     _follow: Follow | None = None
 

@@ -40,8 +40,9 @@ class LabelledArray(Indexed):
         dims = tuple(str(dim) for dim in array.dims if dim != time)
         check_slice_shape(name, shape)  # before labels of that size are made
         labels = tuple(_labels(array, dim) for dim in array.dims if dim != time)
-        chunks = array.encoding.get("preferred_chunks") or {}
-        block = block_length(shape, 8, int(chunks.get(time, 1)), CHUNK_BYTES)
+        stored = (array.encoding.get("preferred_chunks") or {}).get(time, 1)
+        lazy = (getattr(array, "chunksizes", None) or {}).get(time, (1,))  # of dask
+        block = block_length(shape, 8, max(int(stored), *map(int, lazy)), CHUNK_BYTES)
         super().__init__(name, shape, int(array.sizes[time]), dims, labels, block=block, follow=options.follow)
         self._array, self._time = array, time
         self.time_name = str(time) if not str(time).startswith("phony_dim") else "time"
@@ -118,7 +119,9 @@ def _is_zarr(folder: Path) -> bool:
 
 
 def open_labelled_array(array: Any, options: SourceOptions) -> LabelledArray:
-    """An ``xarray.DataArray`` in memory."""
+    """An ``xarray.DataArray`` or one variable of a ``Dataset``, in memory or lazy."""
+    if not hasattr(array, "name"):
+        return LabelledArray(lambda: array, "dataset", "xarray", options)
     name = str(array.name) if array.name is not None else "array"
     return LabelledArray(lambda: array.to_dataset(name=name), name, "xarray", options)
 

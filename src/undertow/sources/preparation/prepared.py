@@ -57,6 +57,11 @@ class PreparedStream:
         return self._source.times
 
     @property
+    def time_zone(self) -> str | None:
+        """Of the times in the source; they are given in UTC then."""
+        return self._source.time_zone
+
+    @property
     def length(self) -> int | None:  # noqa: D102
         if self._preparation.late == "skip" or self._preparation.gaps == "fill":
             return None

@@ -1,0 +1,245 @@
+"""`undertow.clean`: a whole array or table in one call, and everything about it as one `xarray.Dataset`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.runs.bar import Tick, ticker
+from undertow.runs.default_model import default_model
+from undertow.runs.entry import run
+from undertow.runs.errors import RunError
+from undertow.runs.smoothing import Correlation, combined
+from undertow.runs.store.layout import EVENTS, PREDICTOR, SLICE_VARIABLES, WEIGHTS, distinct
+from undertow.sources.base import Stream
+from undertow.sources.opening import open_stream
+
+MOST_BYTES = 4 * 2**30
+"""Of results that are held in memory; more goes to a folder."""
+KEPT = ("mean", "std", "outlier_probability")
+FLAGS, STATUS = "flags", "status"
+
+
+def clean(
+    X: Any,
+    *,
+    time: str | None = None,
+    smooth: bool = False,
+    model: Any = None,
+    threshold: float = 0.5,
+    out: str | os.PathLike[str] | None = None,
+    progress: bool | Callable[[int, int | None], None] | None = None,
+    **reading: Any,
+) -> Any:
+    """Complete a whole recording, with error bars, and say what in it is wrong.
+
+    Args:
+        X: (T, …) array (NumPy, dask, zarr, JAX, torch); `xarray.DataArray` or `Dataset`; frame of pandas or polars,
+            wide (a row per time, a column per entry) or long (columns time, labels, value); or a path.
+        time: Dimension or column of the times; found by itself where that is clear.
+        smooth: Whether slices that came later count too: a second pass backwards, combined with the first. It takes
+            twice the time.
+        model: A new model; `undertow.Tracker()` if left out. It goes on from there afterwards (not with `smooth`).
+        threshold: An entry is flagged if its outlier probability is at least this.
+        out: Folder to write the results to (as `undertow.run` does), for recordings whose results do not fit into
+            memory; they are then read when they are used, by dask.
+        progress: Whether to show how far it is: True, False, or a function of slices done and slices in all. By default
+            in terminals and notebooks.
+        **reading: More options of `undertow.open_stream`: `modes`, `value`, `variable`, `select`, `gaps`, …
+
+    Returns:
+        `xarray.Dataset` with `mean`, `std`, `outlier_probability` and `flags` of every entry, missing ones included,
+        `status` of every slice, and the `weights` of a tracker's predictors.
+
+    Raises:
+        StreamError: `X` cannot be read; one sentence says why.
+        RunError: Results are too large for memory, or options exclude each other.
+
+    Examples:
+        >>> import numpy as np, undertow as ut
+        >>> X = np.outer(np.arange(1.0, 9.0), np.ones(30)).reshape(8, 6, 5)
+        >>> X[3, 1, 1] = np.nan
+        >>> cleaned = ut.clean(X, model=ut.RobustCP(max_rank=3, window=4))
+        >>> dict(cleaned["mean"].sizes)
+        {'time': 8, 'mode_1': 6, 'mode_2': 5}
+    """
+    xarray = _xarray()
+    if not 0 < threshold <= 1:
+        raise RunError(f"threshold must be a probability above 0 and at most 1, got {threshold!r}")
+    if smooth and (out is not None or model is not None):
+        raise RunError("smooth is for results in memory and new trackers, got out or model too: leave out one of them")
+    if time is not None:
+        reading["time"] = time
+    stream = open_stream(X, **_without_names(X, reading))
+    try:
+        if out is not None:
+            return _stored(xarray, stream, model, threshold, out, progress)
+        _check_size(stream)
+        tick = ticker(progress, "cleaning")
+        found = _smoothed(stream, tick) if smooth else _passed(stream, model or default_model(), tick)
+        return _dataset(xarray, X, stream, found, threshold, smooth)
+    finally:
+        stream.close()
+
+
+@dataclass(eq=False)
+class Pass:
+    """What one pass over a stream gave, slice by slice."""
+
+    arrays: dict[str, list[NDArray[Any]]] = field(default_factory=lambda: {name: [] for name in KEPT})
+    innovations: list[NDArray[Any]] = field(default_factory=list)
+    times: list[Any] = field(default_factory=list)
+    values: list[NDArray[Any]] = field(default_factory=list)
+    status: list[str] = field(default_factory=list)
+    weights: list[dict[str, float]] = field(default_factory=list)
+
+    def add(self, result: Any) -> None:
+        """One more slice."""
+        for name, kept in self.arrays.items():
+            kept.append(np.asarray(result.plain(name)))
+        self.status.append(" ".join(result.status.codes) or "ok")
+        self.weights.append(dict(result.weights))
+
+
+def _passed(stream: Stream, model: Any, tick: Tick) -> Pass:
+    found = Pass()
+    for item in stream.slices():
+        found.add(model.update(item.values))
+        found.times.append(item.time)
+        tick(len(found.times), stream.length)
+    if not found.times:
+        raise RunError(f"{stream.name} has no slices: give at least one time")
+    if hasattr(model, "labels") and model.labels is None and any(labels is not None for labels in stream.labels):
+        model.labels = dict(zip(stream.dims, stream.labels, strict=True))
+    return found
+
+
+def _smoothed(stream: Stream, tick: Tick) -> Pass:
+    """Both passes combined; status and weights are those of the pass forwards."""
+    forwards, model = Pass(), default_model()
+    twice = None if stream.length is None else 2 * stream.length
+    for item in stream.slices():
+        result = model.update(item.values)
+        forwards.add(result)
+        forwards.innovations.append(result.plain("innovations"))
+        forwards.values.append(item.values)
+        forwards.times.append(item.time)
+        tick(len(forwards.times), twice)
+    if not forwards.times:
+        raise RunError(f"{stream.name} has no slices: give at least one time")
+    model, backwards, correlation = default_model(), Pass(), Correlation()
+    count = len(forwards.times)
+    for number, index in enumerate(reversed(range(count))):
+        result = model.update(forwards.values[index])
+        backwards.add(result)
+        correlation.add(forwards.innovations[index], result.plain("innovations"))
+        tick(count + number + 1, 2 * count)
+    rho = correlation.value()
+    for index in range(count):
+        back = count - 1 - index
+        means, stds, probabilities = (
+            (forwards.arrays[name][index], backwards.arrays[name][back])
+            for name in ("mean", "std", "outlier_probability")
+        )
+        forwards.arrays["mean"][index], forwards.arrays["std"][index] = combined(means, stds, rho)
+        forwards.arrays["outlier_probability"][index] = np.minimum(*probabilities)
+    return forwards
+
+
+def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, smooth: bool) -> Any:
+    """The results with the names and labels of what was given."""
+    time = distinct([stream.time_name])[0]
+    dims = (time, *distinct(stream.dims, time))
+    arrays = {name: np.stack(kept) for name, kept in found.arrays.items()}
+    arrays[FLAGS] = arrays["outlier_probability"] >= threshold
+    attributes = {**SLICE_VARIABLES, FLAGS: f"outlier probability at least {threshold}"}
+    variables = {
+        name: (dims, array, {"long_name": attributes[name], **_units(X, name)}) for name, array in arrays.items()
+    }
+    coords: dict[Any, Any] = {dim: list(labels) for dim, labels in zip(dims[1:], stream.labels, strict=True) if labels}
+    if found.times[0] is not None:
+        coords[time] = _column(found.times)
+    coords |= _own_coordinates(X, dims, arrays["mean"].shape)
+    if any(found.weights):
+        names = list(found.weights[-1])
+        weights = np.array([[slice_weights.get(name, np.nan) for name in names] for slice_weights in found.weights])
+        variables[WEIGHTS] = ((time, PREDICTOR), weights, {"long_name": "weight of every predictor"})
+        coords[PREDICTOR] = names
+    variables[STATUS] = ((time,), np.array(found.status, object), {"long_name": "ok, or status codes"})
+    made = xarray.Dataset(variables, coords, {"threshold": threshold, "smooth": int(smooth), "source": stream.name})
+    if stream.time_zone is not None and time in made.coords:
+        made[time].attrs |= {"time_zone": "UTC", "time_zone_of_source": stream.time_zone}
+    return made
+
+
+def _stored(xarray: Any, stream: Any, model: Any, threshold: float, out: Any, progress: bool | Tick | None) -> Any:
+    """Block by block to a folder, opened lazily."""
+    if find_spec("dask") is None:
+        raise RunError("out needs dask, to read results when they are used: pip install 'undertow[dask]'")
+    tick = ticker(progress, "cleaning")
+    run(
+        stream,
+        model,
+        store=out,
+        keep=KEPT,
+        alerts=None,
+        threshold=threshold,
+        progress=lambda now: tick(now.slices, now.length),
+    )
+    found = xarray.open_zarr(out)
+    flags = (found["outlier_probability"] >= threshold).assign_attrs(
+        long_name=f"outlier probability at least {threshold}"
+    )
+    kept = [*KEPT, STATUS, *(name for name in (WEIGHTS, EVENTS) if name in found)]
+    return found[kept].assign({FLAGS: flags})
+
+
+def _own_coordinates(X: Any, dims: tuple[str, ...], shape: tuple[int, ...]) -> dict[Any, Any]:
+    """All coordinates of a labelled array, those that are no labels included, if the results have its dimensions."""
+    if not hasattr(X, "coords") or not hasattr(X, "sizes"):
+        return {}
+    same = all(dim in X.sizes and X.sizes[dim] == size for dim, size in zip(dims, shape, strict=True))
+    return {name: one for name, one in X.coords.items() if same and set(one.dims) <= set(dims)}
+
+
+def _units(X: Any, name: str) -> dict[str, Any]:
+    """The unit of a labelled array, for what has it too."""
+    units = getattr(X, "attrs", {}).get("units") if hasattr(X, "dims") else None
+    return {"units": units} if units is not None and name in ("mean", "std") else {}
+
+
+def _column(times: list[Any]) -> NDArray[Any]:
+    dated = all(isinstance(one, np.datetime64) for one in times)
+    return np.array(times, "datetime64[ns]") if dated else np.array(times)
+
+
+def _check_size(stream: Stream) -> None:
+    size = 3 * 8 * math.prod(stream.shape) * (stream.length or 0)
+    if size > MOST_BYTES:
+        raise RunError(
+            f"the results of {stream.name} would take {size / 2**30:.1f} GiB of memory: name a folder for them with "
+            "out=…, or choose parts with select=…"
+        )
+
+
+def _without_names(X: Any, reading: dict[str, Any]) -> dict[str, Any]:
+    """An array has axes without names: time="time" means the first, as everywhere."""
+    named = isinstance(X, (str, os.PathLike)) or hasattr(X, "dims") or hasattr(X, "columns")
+    if not named and reading.get("time") == "time":
+        return {name: value for name, value in reading.items() if name != "time"}
+    return reading
+
+
+def _xarray() -> Any:
+    try:
+        import xarray
+    except ModuleNotFoundError:
+        raise RunError("clean needs xarray: pip install 'undertow[store]'") from None
+    return xarray

@@ -1,0 +1,207 @@
+"""Data frames in memory: wide (one row per time, one column per entry) or long (one row per entry and time)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.sources.base import StreamError
+from undertow.sources.errors import import_extra, shortened
+from undertow.sources.formats.arrays import TIME_NAMES
+from undertow.sources.formats.arrow import ArrowRows
+from undertow.sources.formats.base import Source
+from undertow.sources.formats.labelled import LabelledArray
+from undertow.sources.formats.rows import columns_of
+from undertow.sources.formats.table import open_table
+from undertow.sources.options import SourceOptions
+
+NAME = "the frame"
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A frame with its index among the columns, as the two libraries have it.
+
+    Attributes:
+        frame: Of pandas or polars.
+        names: Of all columns.
+        numbers: Those which hold numbers.
+        dated: Those which hold dates.
+        index: The column that was the index, if it can be time.
+    """
+
+    frame: Any
+    names: tuple[Any, ...]
+    numbers: frozenset[Any]
+    dated: frozenset[Any]
+    index: Any = None
+
+    def time(self, wanted: str | None) -> Any:
+        """The column of the times: the one asked for, the index, the only one of dates, or one with such a name."""
+        if wanted is not None:
+            found = [name for name in self.names if wanted in (name, _last(name))]
+            if not found:
+                raise StreamError(f"{NAME} has no column {wanted!r}: its columns are {shortened(list(self.names))}")
+            return found[0]
+        named = [name for name in self.names if str(name).lower() in TIME_NAMES]
+        for guesses in ([] if self.index is None else [self.index], sorted(self.dated, key=str), named):
+            if len(guesses) == 1:
+                return guesses[0]
+        return None
+
+
+def open_frame(frame: Any, options: SourceOptions) -> Source:
+    """A frame of pandas or polars."""
+    held = _of_polars(frame) if type(frame).__module__.startswith("polars") else _of_pandas(frame)
+    time = held.time(options.time)
+    others = [name for name in held.names if name != time]
+    texts = [name for name in others if name not in held.numbers]
+    numbers = [name for name in others if name in held.numbers]
+    if not len(held.frame):
+        raise StreamError(f"{NAME} has no rows: give at least one time")
+    if options.modes is None and options.value is None and not texts:
+        return _wide(held, time, numbers, options)
+    modes = options.modes or tuple(str(name) for name in texts)
+    left = [name for name in numbers if str(name) not in modes]
+    value = options.value or (str(left[0]) if len(left) == 1 else None)
+    if time is None or not modes or value is None:
+        raise StreamError(
+            f"{NAME} has the columns {shortened(list(held.names))}, and which of them hold time, labels and values is "
+            "not clear: name them with time=…, modes=… and value=…, or leave out what is not a number"
+        )
+    return _long(held, replace(options, time=str(time), modes=modes, value=value))
+
+
+def _wide(held: Held, time: Any, numbers: list[Any], options: SourceOptions) -> Source:
+    """One column per entry; several levels of columns are modes."""
+    xarray = import_extra("xarray", "pandas", "A wide frame")
+    if not numbers:
+        raise StreamError(f"{NAME} has no columns of numbers: one per entry is needed, or long form with value=…")
+    if options.labels is None and len({str(name) for name in numbers}) < len(numbers):
+        raise StreamError(f"{NAME} has two columns of the same name: rename one, its columns are {shortened(numbers)}")
+    pandas = type(held.frame).__module__.startswith("pandas")
+    values = _pandas_matrix(held.frame, numbers) if pandas else _polars_matrix(held.frame, numbers)
+    times, zone = (None, None) if time is None else _times(held.frame[time], pandas)
+    array = xarray.DataArray(values, dims=("time", "column"), coords={"column": [_label(name) for name in numbers]})
+    if pandas and held.frame.columns.nlevels > 1:
+        array = _levels(xarray, held.frame.columns, values, numbers)
+    name = "time" if time is None else _last(time)
+    array = array.rename({"time": name}) if name not in array.dims else array
+    if times is not None:
+        array = array.assign_coords({name: times})
+    source = LabelledArray(lambda: array.to_dataset(name="frame"), "frame", "frame", replace(options, time=name))
+    source.time_zone = zone
+    return source
+
+
+def _levels(xarray: Any, columns: Any, values: NDArray[Any], numbers: list[Any]) -> Any:
+    """(T, …) with one mode per level of the columns, NaN where a combination has no column."""
+    levels = [list(dict.fromkeys(name[n] for name in numbers)) for n in range(columns.nlevels)]
+    places = tuple(np.array([level.index(name[n]) for name in numbers]) for n, level in enumerate(levels))
+    full = np.full((len(values), *map(len, levels)), np.nan)
+    np.moveaxis(full, 0, -1)[places] = values.T
+    dims = [str(name) if name is not None else f"mode_{n + 1}" for n, name in enumerate(columns.names)]
+    return xarray.DataArray(full, dims=("time", *dims), coords=dict(zip(dims, levels, strict=True)))
+
+
+def _long(held: Held, options: SourceOptions) -> Source:
+    arrow = import_extra("pyarrow", "table", "A frame in long form")
+    if type(held.frame).__module__.startswith("polars"):
+        table = held.frame.to_arrow()
+    else:
+        frame = held.frame.set_axis([str(_last(name)) for name in held.names], axis=1)
+        wanted = dict.fromkeys([options.time, *(options.modes or ()), options.value])
+        table = arrow.Table.from_pandas(frame[[name for name in wanted if name in frame]], preserve_index=False)
+    rows = ArrowRows(_Batches(table), columns_of(NAME, options))  # type: ignore[arg-type]
+    source = open_table(rows, options, rows)
+    source.time_zone = getattr(table.schema.field(str(options.time)).type, "tz", None)
+    return source
+
+
+class _Batches:
+    """A table of Arrow in memory, as if it were a file."""
+
+    def __init__(self, table: Any) -> None:
+        self.name, self.schema, self._table = NAME, table.schema, table
+
+    def batches(self, start: int = 0) -> Iterator[tuple[int, Any]]:
+        """Record batches from number ``start`` on."""
+        return (pair for pair in enumerate(self._table.to_batches(max_chunksize=2**16)) if pair[0] >= start)
+
+
+def _of_pandas(frame: Any) -> Held:
+    from pandas import DatetimeIndex, RangeIndex
+    from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+
+    index, counts = None, isinstance(frame.index, RangeIndex) and frame.index.name is None
+    if not counts:
+        names = [name for name in frame.index.names if name is not None]
+        single = frame.index.nlevels == 1
+        if single and not names and not isinstance(frame.index, DatetimeIndex) and "time" in frame.columns:
+            return _of_pandas(frame.reset_index(drop=True))  # the time is a column: such an index is what a filter left
+        if single and not names:
+            frame = frame.rename_axis("time")
+        elif len(names) < frame.index.nlevels:
+            raise StreamError(f"{NAME} has levels of its index without a name: name them with rename_axis")
+        if single:
+            levels = frame.columns.nlevels
+            index = frame.index.name if levels == 1 else (frame.index.name, *[""] * (levels - 1))
+        frame = frame.reset_index()
+    kinds = dict(zip(frame.columns, frame.dtypes, strict=True))
+    numbers = frozenset(n for n, kind in kinds.items() if is_numeric_dtype(kind) or is_bool_dtype(kind))
+    dated_columns = frozenset(n for n, kind in kinds.items() if is_datetime64_any_dtype(kind))
+    return Held(frame, tuple(frame.columns), numbers, dated_columns, index)
+
+
+def _of_polars(frame: Any) -> Held:
+    import polars
+
+    if isinstance(frame, polars.LazyFrame):
+        raise StreamError("source must be in memory, got a polars.LazyFrame: use collect()")
+    kinds = frame.schema
+    numbers = frozenset(n for n, kind in kinds.items() if kind.is_numeric() or kind == polars.Boolean)
+    dated = frozenset(n for n, kind in kinds.items() if kind in (polars.Date, polars.Datetime))
+    return Held(frame, tuple(frame.columns), numbers, dated)
+
+
+def _pandas_matrix(frame: Any, numbers: list[Any]) -> NDArray[np.float64]:
+    matrix: NDArray[np.float64] = frame[numbers].to_numpy(dtype=np.float64, na_value=np.nan)
+    return matrix
+
+
+def _polars_matrix(frame: Any, numbers: list[Any]) -> NDArray[np.float64]:
+    import polars
+
+    return np.asarray(frame.select(numbers).cast(polars.Float64).fill_null(float("nan")).to_numpy())
+
+
+def _times(column: Any, pandas: bool) -> tuple[NDArray[Any], str | None]:
+    """The times, in UTC where they have a zone, and its name."""
+    if pandas:
+        zone = getattr(column.dtype, "tz", None)
+        if zone is not None:
+            column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+        if column.isna().any():
+            raise StreamError(f"{NAME} has rows without a time: leave them out, for example with dropna")
+        values = column.to_numpy()
+        return (values if values.dtype.kind in "iufM" else values.astype(str)), None if zone is None else str(zone)
+    zone = getattr(column.dtype, "time_zone", None)
+    if zone is not None:
+        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if column.null_count():
+        raise StreamError(f"{NAME} has rows without a time: leave them out, for example with drop_nulls")
+    values = column.to_numpy()
+    return (values if values.dtype.kind in "iufM" else values.astype(str)), zone
+
+
+def _label(name: Any) -> Any:
+    return name if isinstance(name, (int, float, str)) else str(name)
+
+
+def _last(name: Any) -> Any:
+    """The name of what was the index, in a frame with several levels of columns."""
+    return name if not isinstance(name, tuple) else next((part for part in name if part != ""), "time")

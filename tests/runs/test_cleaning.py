@@ -1,0 +1,154 @@
+"""Whole recordings in one call: every kind of input gives the same Dataset."""
+
+import dask.array
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import xarray as xr
+from stubs import StubModel, StubTracker
+
+import undertow as ut
+from undertow.runs import RunError, cleaning
+from undertow.sources.base import StreamError
+
+X = np.random.default_rng(0).normal(10, 1, (8, 3, 4))
+X[2, 1, 1] = np.nan
+
+
+class Plain(StubTracker):
+    """The stub with what `undertow.Result` has."""
+
+    labels = None
+
+    def update(self, x):
+        result = super().update(x)
+        result.plain = lambda name: getattr(result, name)
+        result.innovations = np.where(np.isnan(x), np.nan, x - result.mean)
+        return result
+
+
+def array():
+    return xr.DataArray(
+        X,
+        dims=("time", "src", "dst"),
+        coords={
+            "time": pd.date_range("2024-03-30", periods=8, freq="h"),
+            "src": list("abc"),
+            "dst": ["1", "2", "3", "4"],
+            "lat": ("src", [1.0, 2.0, 3.0]),
+        },
+        attrs={"units": "Mb"},
+        name="flow",
+    )
+
+
+def wide():
+    return array().drop_vars("lat").stack(entry=("src", "dst")).to_pandas()
+
+
+def long():
+    return array().drop_vars("lat").to_series().dropna().rename("bytes").reset_index()
+
+
+def expected():
+    model = Plain()
+    return np.stack([model.update(x).mean for x in X])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda: X,
+        lambda: np.ma.masked_invalid(X),
+        lambda: dask.array.from_array(X, chunks=(3, 3, 4)),
+        array,
+        lambda: array().transpose("src", "time", "dst"),
+        lambda: array().chunk(time=3),
+        lambda: array().to_dataset(),
+        wide,
+        lambda: wide().tz_localize("Europe/Berlin"),
+        long,
+        lambda: long().sample(frac=1, random_state=1),
+        lambda: pl.from_pandas(long()),
+        lambda: long().astype({"src": "category", "bytes": "Float64"}),
+    ],
+)
+def test_every_kind_of_recording_gives_the_same(given):
+    found = ut.clean(given(), model=Plain(), time="time")
+    np.testing.assert_allclose(found["mean"].transpose("time", ...), expected())
+    assert set(found) == {"mean", "std", "outlier_probability", "flags", "status", "weights"}
+    np.testing.assert_array_equal(found["flags"], found["outlier_probability"] >= 0.5)
+    assert found["flags"].dtype == bool
+    assert found["weights"].sizes == {"time": 8, "predictor": 3}
+
+
+def test_labels_coordinates_and_units_are_kept():
+    model = Plain()
+    found = ut.clean(array(), model=model)
+    xr.testing.assert_identical(
+        found["mean"].drop_attrs().rename(None), array().copy(data=expected()).drop_attrs().rename(None)
+    )
+    assert found["std"].attrs["units"] == "Mb"
+    assert "units" not in found["flags"].attrs
+    assert model.labels == {"src": ("a", "b", "c"), "dst": ("1", "2", "3", "4")}
+
+
+def test_time_zones_are_kept_and_shown():
+    zoned = wide().tz_localize("Europe/Berlin")
+    for X in (zoned, pl.from_pandas(long().assign(time=lambda x: x.time.dt.tz_localize("Europe/Berlin")))):
+        time = ut.clean(X, model=Plain())["time"]
+        assert time.attrs == {"time_zone": "UTC", "time_zone_of_source": "Europe/Berlin"}
+        assert time.to_index().tz_localize("UTC").equals(zoned.index.tz_convert("UTC"))
+
+
+def test_a_recording_larger_than_memory_goes_through_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(cleaning, "MOST_BYTES", 1000)
+    with pytest.raises(RunError, match=r"would take 0\.0 GiB of memory: name a folder for them with out="):
+        ut.clean(array(), model=Plain())
+    seen = []
+    found = ut.clean(
+        array().chunk(time=3), model=Plain(), out=tmp_path / "out.zarr", progress=lambda n, of: seen.append(n)
+    )
+    assert dask.is_dask_collection(found["mean"])
+    np.testing.assert_allclose(found["mean"], expected(), rtol=1e-6)
+    np.testing.assert_array_equal(found["flags"], found["outlier_probability"] >= 0.5)
+    assert seen[-1] == 8
+
+
+def test_progress_is_shown_where_somebody_looks(capsys):
+    ut.clean(X, model=Plain(), progress=True)
+    assert "cleaning: 8 of 8 slices (100 %)" in capsys.readouterr().err
+    ut.clean(X, model=Plain())
+    assert not capsys.readouterr().err
+
+
+def test_smoothing_combines_two_passes(monkeypatch):
+    monkeypatch.setattr(cleaning, "default_model", Plain)
+    found = ut.clean(array(), smooth=True)
+    backwards = ut.clean(X[::-1], model=Plain())["mean"].values[::-1]
+    np.testing.assert_allclose(found["mean"], (expected() + backwards) / 2)  # the stub has the same std everywhere
+    assert (found["std"] <= 1.5).all()
+    assert found.attrs["smooth"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"X": wide().iloc[:0]}, "the frame has no rows"),
+        ({"X": wide().set_axis([f"c{n // 2}" for n in range(12)], axis=1)}, "two columns of the same name"),
+        ({"X": long().assign(more=1.0, note="x")}, "name them with time=…, modes=… and value=…"),
+        ({"X": long().drop(columns="time")}, "name them with time=…"),
+        ({"X": long(), "time": "when"}, "has no column 'when': its columns are time, src, dst, bytes"),
+        ({"X": pd.concat([long(), long()])}, "two rows for a, 1 at time 2024-03-30"),
+        ({"X": {"a": 1}}, "source must be a path, '-', an array or a frame, got dict"),
+        ({"X": array().to_dataset().assign(other=array())}, "holds several arrays"),
+        ({"X": X, "smooth": True, "model": StubModel()}, "smooth is for results in memory and new trackers"),
+        ({"X": X, "threshold": 2}, "threshold must be a probability"),
+        ({"X": np.zeros((0, 3))}, "no slices"),
+    ],
+)
+def test_what_cannot_be_cleaned_is_refused_in_one_sentence(options, message):
+    with pytest.raises((StreamError, RunError), match=message) as refusal:
+        ut.clean(**options)
+    assert "\n" not in str(refusal.value)
