@@ -130,3 +130,32 @@ def test_what_is_sent_is_a_copy():
 def test_the_place_of_nothing_is_the_default_device():
     assert runtime.place([]) == runtime.place([jnp.ones(2)]) == runtime.Place(jax.devices()[0], committed=False)
     assert runtime.place([jax.device_put(1.0, jax.devices()[0])]).committed
+
+
+class Lowered:
+    """Notes how it is compiled."""
+
+    def __init__(self, size: int) -> None:
+        self.in_avals = (jax.ShapeDtypeStruct((size,), jnp.float32),)
+
+    def compile(self, compiler_options=None):
+        return compiler_options
+
+
+@pytest.mark.parametrize(
+    ("platform", "size", "options"),
+    [("cpu", runtime.SMALL, runtime.QUICKLY), ("cpu", runtime.SMALL + 1, None), ("gpu", 1, None)],
+)
+def test_only_small_programs_for_cpus_are_compiled_quickly(platform, size, options):
+    device = type("Device", (), {"platform": platform})
+    assert runtime.compiled(Lowered(size), device) == options
+
+
+def test_a_compiler_that_does_not_know_the_options_compiles_without(monkeypatch):
+    lowered = jax.jit(lambda x: x + 1).lower(np.float32(1))
+    monkeypatch.setattr(runtime, "QUICKLY", {"xla_no_such_option": True})
+    assert runtime.compiled(lowered, jax.devices()[0])(np.float32(1)) == 2
+
+
+def test_the_options_are_known_to_this_compiler():
+    jax.jit(lambda x: x + 1).lower(np.float32(1)).compile(compiler_options=runtime.QUICKLY)

@@ -2,11 +2,15 @@
 
 import copy
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import undertow as ut
 from undertow.inputs.dense import as_slice
+from undertow.tracker import step
+from undertow.tracker.predictors.base import Prediction
 from undertow.tracker.tracking import RECENT, remembered
 
 SHAPE, NOISE = (6, 5), 0.1
@@ -87,3 +91,19 @@ def test_the_memory_of_slices_is_bounded():
         recent = remembered(recent, as_slice(np.full(SHAPE, float(number))))
     assert len(recent) == RECENT
     assert recent[-1].values[0, 0] == RECENT + 4
+
+
+def test_the_first_slice_leaves_the_types_of_all_arrays():
+    """Else every program would be compiled twice."""
+
+    def after(core, values, mask, scale):
+        said = (Prediction(values, values, values),) * 2
+        verdict = step.judge(core, values, mask, scale, said)
+        return step.learn(core, verdict, values, mask, scale, (values, values))[0]
+
+    def avals(core):
+        return jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype, leaf.weak_type), core)
+
+    before = jax.eval_shape(lambda: step.init(30, 2))
+    values, mask = jax.ShapeDtypeStruct((30,), jnp.float32), jax.ShapeDtypeStruct((30,), bool)
+    assert avals(jax.eval_shape(after, before, values, mask, jax.ShapeDtypeStruct((), jnp.int32))) == avals(before)

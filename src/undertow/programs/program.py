@@ -141,7 +141,7 @@ class Program:
             _log.debug("%s is left to jax.jit: it calls %s", self.name, ", ".join(calls))
             return None
         with runtime.watching_for_cache_hits() as hits:
-            compiled = lowered.compile()
+            compiled: Any = runtime.compiled(lowered, place.device)
         try:
             ready, outline = runtime.executable(compiled, place, len(leaves), calls)
         except Exception as error:

@@ -6,6 +6,7 @@ was tried with JAX 0.10, 0.11 and 0.12; where it does not exist, a program stays
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,14 @@ _OF_GPUS = ("cublas_", "cusolver_", "cusparse_", "cu_", "hipblas_", "hipsolver_"
 _KERNEL = "__gpu$xla.gpu.triton"
 """A kernel written with Pallas, which XLA compiles with the rest of the program."""
 
+QUICKLY: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+"""What the compiler for CPUs is told of small programs: it takes half the time, and they take a tenth longer."""
+SMALL = 2**18
+"""Numbers that the arguments of such a program have together. With larger ones what is lost shows after some hundred
+slices (decision 0032)."""
+
 _config: Any = jax.config
+_log = logging.getLogger("undertow.programs")
 _watched = threading.local()
 
 
@@ -91,6 +99,16 @@ def callable_later(calls: Sequence[str]) -> bool:
     for all we know: to call one that is not ready ends the process.
     """
     return all(call.startswith((LAPACK, *_OF_GPUS)) or call == _KERNEL for call in calls)
+
+
+def compiled(lowered: jax.stages.Lowered, device: Any) -> jax.stages.Compiled:
+    """Compiled for a device; small programs for CPUs quickly, where the compiler knows how."""
+    if device.platform == "cpu" and sum(aval.size for aval in jax.tree.leaves(lowered.in_avals)) <= SMALL:
+        try:
+            return lowered.compile(compiler_options=QUICKLY)
+        except Exception as error:  # an option that it does not know; anything else comes again below
+            _log.debug("compiled with the compiler's own options: %s", error)
+    return lowered.compile()
 
 
 def executable(

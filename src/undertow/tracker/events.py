@@ -66,7 +66,14 @@ def init(entries: int) -> Events:
     zero = jnp.zeros(entries, jnp.int32)
     number = jnp.zeros(())
     return Events(
-        zero, number.astype(jnp.int32), jnp.full(entries, jnp.nan), zero, zero - 1, number, number + 0.5, number
+        zero,
+        number.astype(jnp.int32),
+        jnp.full(entries, jnp.nan, jnp.float32),
+        zero,
+        zero - 1,
+        number,
+        number + 0.5,
+        number,
     )
 
 

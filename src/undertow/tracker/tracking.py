@@ -32,6 +32,9 @@ CLEARLY = 0.15
 REVIEWS = (2, 3, 5, 10)
 """Slices after which the frame is reviewed; later on each time their number has doubled."""
 
+new_core = program(static=["entries", "cps"])(step.init)
+"""`step.init` as one program: operation by operation it is some forty."""
+
 one_at_a_time = threading.Lock()
 """Of all trackers in a process: from more threads than two, small computations can be under way in such numbers
 that JAX on CPUs waits for ever."""
@@ -63,7 +66,7 @@ class Tracking:
 def start(shape: tuple[int, ...]) -> Tracking:
     """Nothing seen."""
     models = tuple(CP.new(config, shape) for config in configs(shape))
-    return Tracking(shape, None, step.init(math.prod(shape), len(models)), models)
+    return Tracking(shape, None, new_core(math.prod(shape), len(models)), models)
 
 
 def update(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:

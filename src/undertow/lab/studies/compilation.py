@@ -22,6 +22,7 @@ from undertow.engine.state import precision
 from undertow.lab.reporter import Reporter
 from undertow.lab.studies.table import StudyTable
 from undertow.model.step import init_core, step
+from undertow.programs import runtime
 
 SHAPES = ((6, 5), (40, 40), (144, 176))
 
@@ -62,7 +63,7 @@ def make(shape: tuple[int, ...], level: bool = False) -> Making:
         lowered = traced.lower()
         times.append(time.process_time())
         with uncached():
-            compiled = lowered.compile()
+            compiled = runtime.compiled(lowered, jax.devices()[0])
         times.append(time.process_time())
     window = config.window * np.prod(shape) * 2 * np.dtype(config.dtype).itemsize
     memory: Any = compiled.memory_analysis()
