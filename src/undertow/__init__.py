@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from undertow.runs import run
     from undertow.runs.cleaning import clean
     from undertow.serialization.container import CheckpointError
+    from undertow.service.client import AsyncClient, Client
     from undertow.sources.base import StreamError
     from undertow.sources.opening import open_stream
     from undertow.tracker.estimator import Tracker
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AsyncClient": "service.client",
     "CheckpointError": "serialization.container",
+    "Client": "service.client",
     "Config": "config",
     "Entries": "inputs.sparse",
     "FactorMatrices": "estimator",
@@ -53,7 +56,9 @@ _HOMES = {
 """Where each public name lives. Imported on first use: `undertow --help` must not wait for jax."""
 
 __all__ = [
+    "AsyncClient",
     "CheckpointError",
+    "Client",
     "Config",
     "Entries",
     "FactorMatrices",

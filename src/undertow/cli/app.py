@@ -16,6 +16,7 @@ from undertow.cli.report import report
 from undertow.cli.reproduce import reproduce
 from undertow.cli.run import run as run_command
 from undertow.cli.scoreboard import scoreboard
+from undertow.cli.serve import serve
 from undertow.cli.terminal import printable
 
 app = typer.Typer(
@@ -25,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run_command, inspect, report, export, demo, reproduce, scoreboard):
+for command in (run_command, inspect, report, export, demo, reproduce, scoreboard, serve):
     app.command()(command)
 app.add_typer(bench, name="bench")
 

@@ -1,0 +1,136 @@
+"""The application: API, page and health behind one guard."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from undertow import __version__
+from undertow.service import pages, routes, schemas, sockets
+from undertow.service.answers import as_json
+from undertow.service.errors import Busy, ServiceError
+from undertow.service.hosted import Models, trackers
+from undertow.service.live import Hub
+from undertow.service.metrics import Metrics
+from undertow.service.security import Guard
+from undertow.service.settings import Settings
+from undertow.service.store.opening import open_store
+from undertow.service.streams import Streams
+
+_LOG = logging.getLogger("undertow.service")
+
+
+def make_app(settings: Settings, models: Models | None = None, failed: Callable[[], None] = lambda: None) -> Guard:
+    """The service as an ASGI application.
+
+    Args:
+        settings: Store, token and limits.
+        models: `undertow.Tracker` for every stream if left out.
+        failed: Called when the store cannot be written any more.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        with open_store(settings.store) as store:
+            hub, metrics = Hub(asyncio.get_running_loop()), Metrics()
+            made = models or trackers()
+            streams = Streams(store, made, settings.limits, hub, metrics, failed)
+            app.state.settings, app.state.hub, app.state.metrics, app.state.streams = settings, hub, metrics, streams
+            _LOG.info("started", extra={"fields": {"streams": len(streams.all()), "version": __version__}})
+            try:
+                yield
+            finally:
+                hub.close()
+                await asyncio.to_thread(streams.stop)
+                _LOG.info("stopped")
+
+    app = FastAPI(
+        title="Undertow",
+        version=__version__,
+        summary="Streams of tensors: completion, outliers, incidents.",
+        lifespan=lifespan,
+        docs_url=None,  # its page takes scripts from elsewhere; /openapi.json is there
+        redoc_url=None,
+    )
+    app.include_router(routes.router)
+    app.include_router(sockets.router)
+    app.include_router(pages.router)
+    _add_health(app)
+    _add_errors(app)
+    _document_errors(app)
+    return Guard(app, settings)
+
+
+def _add_health(app: FastAPI) -> None:
+    @app.get("/healthz", response_model=schemas.Health, tags=["health"])
+    def healthz() -> Response:
+        """Whether the process answers."""
+        return as_json({"status": "ok"})
+
+    @app.get("/readyz", response_model=schemas.Health, responses={503: {"model": schemas.Health}}, tags=["health"])
+    def readyz(request: Request) -> Response:
+        """Whether slices are accepted."""
+        streams: Streams = request.app.state.streams
+        behind = streams.inference.catching_up
+        if streams.writer.broken:
+            return as_json({"status": "failed", "reason": streams.writer.broken, "catching_up": behind}, 503)
+        return as_json({"status": "ok", "catching_up": behind})
+
+    @app.get("/metrics", response_class=Response, tags=["health"])
+    def metrics(request: Request) -> Response:
+        """Numbers for Prometheus."""
+        return Response(request.app.state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _add_errors(app: FastAPI) -> None:
+    def refused(request: Request, status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+        request.app.state.metrics.refused.labels(str(status)).inc()
+        answer = as_json({"error": message}, status)
+        answer.headers.update(headers or {})
+        return answer
+
+    @app.exception_handler(ServiceError)
+    async def service_error(request: Request, error: ServiceError) -> Response:
+        headers = {"retry-after": str(error.retry_after)} if isinstance(error, Busy) else None
+        return refused(request, error.status, str(error), headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = " ".join(str(part) for part in first["loc"] if part not in ("query", "path", "body"))
+        return refused(request, 422, f"{where or 'the request'}: {first['msg']}")
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        return refused(request, error.status_code, str(error.detail), dict(error.headers or {}))
+
+    @app.exception_handler(TimeoutError)
+    async def too_slow(request: Request, error: TimeoutError) -> Response:
+        return refused(request, 408, "the body did not come within a minute")
+
+    @app.exception_handler(Exception)
+    async def defect(request: Request, error: Exception) -> Response:
+        _LOG.error("request failed", exc_info=error, extra={"fields": {"path": request.url.path}})
+        return refused(request, 500, "a defect of the service: its log says more")
+
+
+def _document_errors(app: FastAPI) -> None:
+    """FastAPI documents validation errors in a form of its own; here all errors have one form."""
+    make = app.openapi
+
+    def documented() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = make()
+            for name in ("HTTPValidationError", "ValidationError"):
+                schema.get("components", {}).get("schemas", {}).pop(name, None)
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = documented  # type: ignore[method-assign]

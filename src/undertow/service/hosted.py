@@ -1,0 +1,155 @@
+"""One stream in memory: its model and its incidents. Only the inference thread touches it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from undertow.incidents import Change, Incident, Incidents
+from undertow.runs.runner import Model
+from undertow.service import frames
+from undertow.service.spec import Spec
+from undertow.service.store.base import Checkpoint, Feedback, Kept, KeptIncident, Store, Write
+from undertow.service.times import moment
+
+_READ = 64  # slices of the log that are read at once
+
+
+@dataclass(frozen=True)
+class Models:
+    """How models are made and read back; tests give their own."""
+
+    new: Callable[[], Model]
+    load: Callable[[bytes], Model]
+
+
+def trackers() -> Models:
+    """`undertow.Tracker` for every stream."""
+    from undertow.estimator import from_bytes  # not before it is needed: it brings jax
+    from undertow.runs.default_model import default_model
+
+    return Models(default_model, from_bytes)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a slice.
+
+    Attributes:
+        sequence: Its number.
+        time: Its time.
+        numbers: The curves.
+        body: Its arrays, as the page draws them.
+        arrays: Its arrays in full precision.
+        changes: Incidents that opened, changed or closed.
+        error: Why the model refused it, in which case nothing was learned.
+    """
+
+    sequence: int
+    time: str
+    numbers: dict[str, Any]
+    body: bytes
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+    error: str | None = None
+
+
+class Hosted:
+    """A stream that goes on.
+
+    Args:
+        key: Of the stream.
+        spec: Shape and labels.
+        model: Learns.
+        incidents: Watches.
+        next: Sequence number of the slice that it waits for.
+        feedback: Number of the feedback that it waits for.
+    """
+
+    def __init__(self, key: int, spec: Spec, model: Model, incidents: Incidents, next: int, feedback: int) -> None:
+        self.key, self.spec, self.model, self.incidents = key, spec, model, incidents
+        self.next, self.feedback = next, feedback
+        self.saved = next
+        self.size = 64 * spec.entries
+        """Bytes of the model, about; exact after the first checkpoint."""
+
+    @classmethod
+    def restored(cls, store: Store, key: int, spec: Spec, models: Models) -> Hosted:
+        """As the newest checkpoint has it; what is in the log after it is still to come."""
+        found = store.checkpoint(key)
+        incidents = spec.incidents()
+        if found is None:
+            return cls(key, spec, models.new(), incidents, 0, 0)
+        incidents.from_bytes(found.incidents)
+        model = models.load(found.model) if found.model else models.new()
+        hosted = cls(key, spec, model, incidents, found.next, found.feedback)
+        hosted.size = max(hosted.size, len(found.model))
+        return hosted
+
+    def step(self, time: str, values: NDArray[Any]) -> Outcome:
+        """Learn from the next slice."""
+        sequence, self.next = self.next, self.next + 1
+        try:
+            result = self.model.update(values)
+            arrays = {name: np.asarray(getattr(result, name)) for name in frames.PLANES[1:]}
+            changes = tuple(self.incidents.update(result, moment(time), values))
+            numbers = {**frames.numbers_of(values, result), "incidents": len(self.incidents.open)}
+        except (ValueError, TypeError, FloatingPointError) as error:
+            return Outcome(sequence, time, {}, b"", error=" ".join(str(error).split()) or type(error).__name__)
+        return Outcome(sequence, time, numbers, frames.packed(values, result), {"data": values, **arrays}, changes)
+
+    def listen(self, said: Feedback) -> tuple[Change, ...]:
+        """Take what a user said about an incident; one that is not known any more is left alone."""
+        self.feedback = said.number + 1
+        try:
+            return tuple(self.incidents.feedback(said.incident, said.false_alarm))
+        except (KeyError, ValueError):
+            return ()
+
+    def kept(self, outcome: Outcome) -> list[Write]:
+        """What the store should keep of an outcome."""
+        writes: list[Write] = []
+        if outcome.error is None:
+            text = orjson.dumps(outcome.numbers).decode()
+            writes.append(Kept(self.key, outcome.sequence, outcome.time, text, outcome.body))
+        return writes + self.kept_changes(outcome.changes)
+
+    def kept_changes(self, changes: tuple[Change, ...]) -> list[Write]:
+        """Incidents as they are now."""
+        return [KeptIncident(self.key, one.incident.id, as_text(one.incident)) for one in changes]
+
+    def checkpoint(self, history: int) -> Checkpoint:
+        """Everything that is needed to go on from here."""
+        model = self.model.to_bytes() if self.next else b""
+        self.saved, self.size = self.next, max(self.size, len(model))
+        watch = self.incidents.to_bytes()
+        return Checkpoint(self.key, self.next, self.feedback, model, watch, max(0, self.next - history))
+
+    def behind(self, store: Store) -> list[tuple[int, str, NDArray[Any]]]:
+        """Slices of the log that it has not seen, some of them."""
+        return [(one.sequence, one.time, read_array(one.body)) for one in store.logged(self.key, self.next, _READ)]
+
+
+def as_text(incident: Incident) -> str:
+    """JSON."""
+    return json.dumps(incident.to_json())
+
+
+def array_bytes(values: NDArray[Any]) -> bytes:
+    """A slice as a NumPy file."""
+    file = io.BytesIO()
+    np.save(file, values, allow_pickle=False)
+    return file.getvalue()
+
+
+def read_array(body: bytes) -> NDArray[Any]:
+    """What `array_bytes` was given."""
+    values: NDArray[Any] = np.load(io.BytesIO(body), allow_pickle=False)
+    return values

@@ -1,0 +1,1 @@
+"""Where streams are kept: a small Protocol, SQLite by default, PostgreSQL by address."""
