@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from undertow.client import AsyncClient, Client
     from undertow.config import Config, make_config
     from undertow.diagnostics import Status
     from undertow.engine.functional import step
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from undertow.runs import run
     from undertow.runs.cleaning import clean
     from undertow.serialization.container import CheckpointError
-    from undertow.service.client import AsyncClient, Client
     from undertow.sources.base import StreamError
     from undertow.sources.opening import open_stream
     from undertow.tracker.estimator import Tracker
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AsyncClient": "service.client",
+    "AsyncClient": "client",
     "CheckpointError": "serialization.container",
-    "Client": "service.client",
+    "Client": "client",
     "Config": "config",
     "Entries": "inputs.sparse",
     "FactorMatrices": "estimator",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.client import Client, ClientError
 from undertow.lab.synthetic.streams import traffic
-from undertow.service.client import Client, ClientError
 
 _LOG = logging.getLogger("undertow.service")
 _PAUSE = 0.25
