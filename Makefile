@@ -9,7 +9,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test full check lint format docs docs-serve release bench soak clean
+.PHONY: help demo quick test full check lint format docs docs-serve pictures release bench soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ docs: $(STAMP) ## build the documentation into site/; a broken link or a missing
 
 docs-serve: $(STAMP) ## show the documentation in a browser while you write it
 	$(MKDOCS) serve
+
+pictures: $(STAMP) ## make the pictures of the documentation by running its code
+	$(VENV)/bin/python docs/pictures.py
 
 release: $(STAMP) ## build wheel and sdist, and use both in fresh environments without developer tools
 	rm -rf dist

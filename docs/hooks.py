@@ -40,6 +40,7 @@ SECTIONS = {
     "tracker": "Models",
     "estimator": "Models",
     "fleet": "Models",
+    "plot": "Plots",
     "results": "Results",
     "diagnostics": "Results",
     "config": "Settings",
@@ -110,10 +111,10 @@ _BLOCK = re.compile(r"(?P<table>\|)|(?P<list>(?:[-*]|\d+\.) )|(?P<code> {4})")
 def public_names() -> dict[str, list[str]]:
     """Section → full names of the public objects that it documents."""
     import undertow
-    from undertow import runs, sources
+    from undertow import plot, runs, sources
 
     sections: dict[str, list[str]] = {title: [] for title in SECTIONS.values()}
-    for module in (undertow, sources, runs):
+    for module in (undertow, sources, runs, plot):
         for name in module.__all__:
             found = getattr(module, name)
             home = getattr(found, "__module__", "")
@@ -132,7 +133,7 @@ def api_page() -> str:
     """The public interface, by mkdocstrings."""
     parts = [
         "# Python interface",
-        "Everything here can be imported from `undertow`, `undertow.sources` or `undertow.runs`. "
+        "Everything here can be imported from `undertow`, `undertow.sources`, `undertow.runs` or `undertow.plot`. "
         "Importing `undertow` does not load JAX; the first model does.",
     ]
     for title, names in public_names().items():

@@ -80,12 +80,15 @@ __all__ = [
     "load",
     "make_config",
     "open_stream",
+    "plot",
     "run",
     "step",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":
+        return import_module("undertow.plot")
     if name not in _HOMES:
         raise AttributeError(f"module 'undertow' has no attribute {name!r}")
     return getattr(import_module(f"undertow.{_HOMES[name]}"), name)

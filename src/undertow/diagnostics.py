@@ -37,6 +37,8 @@ ADVICE: dict[Flags, str] = {
 HARMLESS = Flags.RANK_FULL | Flags.RANK_ZERO | Flags.EMPTY | Flags.REPEATED | Flags.FILL_VALUES
 """Worth knowing, but the result is as good as the data allow."""
 
+_EVENTS = {Flags.ROW_OFF: "row off", Flags.LASTING_CHANGE: "changed", Flags.DEAD_SENSOR: "dead"}
+
 
 @dataclass(frozen=True)
 class Status:
@@ -45,6 +47,7 @@ class Status:
     Attributes:
         flags: what was noticed.
         since: the first of the slices that are all equal, counted from 0, where the data repeat themselves; else None.
+        where: what is wrong beyond single entries, by name, such as "row off: src A"; "" if nothing is.
 
     Examples:
         >>> from undertow.diagnostics import Flags, Status
@@ -57,6 +60,7 @@ class Status:
 
     flags: Flags = Flags.NONE
     since: int | None = None
+    where: str = ""
 
     @property
     def ok(self) -> bool:
@@ -73,7 +77,19 @@ class Status:
         """One sentence for each flag that is set."""
         repeat = "the data repeat themselves"
         known = repeat if self.since is None else f"{repeat} since slice {self.since}"
-        return tuple(text.replace(repeat, known) for flag, text in ADVICE.items() if flag in self.flags)
+        named = dict(part.split(": ", 1) for part in self.where.split("; ") if ": " in part)
+        found = []
+        for flag, text in ADVICE.items():
+            if flag in self.flags:
+                rows = named.get(_EVENTS.get(flag, ""))
+                told = text if rows is None else text.replace(", see events", f" ({rows})")
+                found.append(told.replace(repeat, known))
+        return tuple(found)
 
     def __str__(self) -> str:
         return "; ".join(self.advice) or "ok"
+
+    def _repr_html_(self) -> str:
+        from undertow.view import notebook  # not needed elsewhere
+
+        return notebook.status(self)

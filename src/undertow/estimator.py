@@ -26,6 +26,10 @@ from undertow.inputs.sparse import AnySlice, as_any_slice, as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container, models
 from undertow.tracker.estimator import Tracker, from_checkpoint
+from undertow.tracker.reading import components
+from undertow.view.model import ModelView
+from undertow.view.names import Names
+from undertow.view.viewed import Viewed
 
 Floats = NDArray[np.floating[Any]]
 
@@ -45,7 +49,7 @@ class FactorMatrices:
     temporal: Floats
 
 
-class RobustCP(LabelledModel):
+class RobustCP(Viewed, LabelledModel):
     """Robust low-rank factorization and completion of a stream of tensors, slice by slice: one Bayesian CP model.
 
     Every setting is optional; `undertow.Config` says what each means. What is not given is as the preset has it, and
@@ -103,6 +107,9 @@ class RobustCP(LabelledModel):
         self._pipeline: Pipeline | None = None
         self._layout: tuple[tuple[int, ...], bool] | None = None
 
+    _latest: Result | None = None
+    """Of the newest slice, to be explained; None in a model that was loaded or copied."""
+
     @property
     def _learner(self) -> Learner | None:
         """The model after the last slice; None before the first."""
@@ -110,7 +117,7 @@ class RobustCP(LabelledModel):
 
     @_learner.setter
     def _learner(self, now: Learner | None) -> None:
-        self._pipeline = self._layout = None
+        self._pipeline = self._layout = self._latest = None
         if now is not None:
             self._pipeline, self._layout = Pipeline(now), now.layout
 
@@ -162,7 +169,8 @@ class RobustCP(LabelledModel):
             self._learner = pipeline.learner()
         else:
             result = self._pipeline.update(as_any_slice(*self._layout, found.x, found.mask))
-        return result.along(self._keep(found))
+        self._latest = result.along(self._keep(found), self._labels)
+        return self._latest
 
     def _start(self, x: Any, mask: Any) -> tuple[Learner, AnySlice]:
         """A model for a stream that starts with this slice, and the slice. It decides which entries are kept."""
@@ -348,6 +356,15 @@ class RobustCP(LabelledModel):
 
     def _slice_shape(self) -> tuple[int, ...] | None:
         return None if self._layout is None else self._layout[0]
+
+    @exclusive
+    def _view(self, what: str) -> ModelView:
+        state = self._learned(what)
+        names = Names.of(state.shape, self._labels)
+        return ModelView(title=repr(self).replace("  # ", ": "), names=names, components=components(state))
+
+    def _newest(self) -> Result:
+        return self._latest or self.smoothed(0)
 
     def _learned(self, what: str) -> State:
         now = self._learner

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 
 from undertow.diagnostics import Flags, Status
 from undertow.engine.output import Output
+from undertow.inputs.labels.names import Labels
 from undertow.inputs.labels.placing import Way
+from undertow.view import notebook, slices
+from undertow.view.explanation import Explanation, event_sentences, explanation
+from undertow.view.names import Names, in_words
+from undertow.view.table import Table
 
 Floats = NDArray[np.floating[Any]]
 
@@ -64,6 +69,7 @@ class Result:
         self.present = present
         self._fleet: tuple[Result, int] | None = None
         self._way: Way | None = None
+        self._labels: Labels | None = None
 
     @cached_property
     def mean(self) -> Floats:
@@ -147,9 +153,11 @@ class Result:
     def status(self) -> Any:
         """How it went, with advice: `undertow.Status`, or a tuple of n of them."""
         if self.members is None:
-            return _status(int(self.flags), self.since)
+            found = self.events
+            where = in_words(found, self._names) if found is not None and found.flags() else ""
+            return Status(Flags(int(self.flags)), _known(self.since), where)
         codes = list(zip(np.maximum(self.flags, 0).tolist(), self.since.tolist(), strict=True))
-        by_code = {code: _status(*code) for code in set(codes)}
+        by_code = {code: Status(Flags(code[0]), _known(code[1])) for code in set(codes)}
         return tuple(by_code[code] for code in codes)
 
     @cached_property
@@ -170,10 +178,89 @@ class Result:
         """Where the entries lie, one array per mode; None where the arrays are whole slices."""
         return self._output.indices
 
-    def along(self, way: Way | None) -> Self:
-        """Its arrays as the slice was given, by this way; for those who make results."""
-        self._way = way
+    def along(self, way: Way | None, labels: Labels | None = None) -> Self:
+        """Its arrays as the slice was given, by this way, and the labels of the stream; for those who make results."""
+        self._way, self._labels = way, labels
         return self
+
+    def plot(self) -> Any:
+        """The slice as a picture: data, mean, standard deviation, and how far off every entry is, flags circled.
+
+        Of slices with more than two modes the two largest are shown, where the outliers are.
+
+        Returns:
+            A figure of matplotlib, which notebooks show; `figure.savefig("slice.png")` writes it.
+
+        Raises:
+            ImportError: Matplotlib is not installed.
+        """
+        return slices.draw(self._view("plot"))
+
+    def explain(self, entry: Any) -> Explanation:
+        """Why an entry was flagged, or why not, in words and numbers: what every predictor said, and how far off.
+
+        Args:
+            entry: Its labels by mode, `{"src": "A", "dst": "B"}`, or one label or number for each mode, `(0, 3)`.
+        """
+        self._single("explain")
+        names = self._names
+        return self.explained(names.position(entry), names)
+
+    def explained(self, position: tuple[int, ...], names: Names, components: Table | None = None) -> Explanation:
+        """As `explain`, by position; for models, which know their components."""
+        output: Any = self._output
+        seen = self._observed()
+        value = None if seen is None or np.isnan(seen[position]) else float(seen[position])
+        expected, std = (float(self.plain(name)[position]) for name in ("mean", "std"))
+        distance = None
+        if value is not None:
+            innovation = float(output.innovations()[position]) if hasattr(output, "innovations") else float("nan")
+            distance = (value - expected) / std if np.isnan(innovation) and std > 0 else innovation
+        return explanation(
+            entry=names.entry(position),
+            position=position,
+            value=value,
+            expected=expected,
+            std=std,
+            distance=distance,
+            probability=float(self.plain("outlier_probability")[position]),
+            said=output.said_of(position) if hasattr(output, "said_of") else {},
+            weights=dict(self.weights),
+            components=components,
+            events=event_sentences(self.events, position, names),
+        )
+
+    def _repr_html_(self) -> str:
+        if self.members is not None:
+            return notebook.box(repr(self))
+        flagged = int(np.count_nonzero(self.plain("outlier_probability") > 0.5))
+        pairs = [("flagged", f"{flagged:,} entries"), ("rank", str(self.rank)), ("noise", f"{self.noise_std:.3g}")]
+        size = "×".join(map(str, self.plain("mean").shape))
+        bar = notebook.weights(self.weights) if self.weights else ""
+        return notebook.box(f"slice of {size}", notebook.facts(pairs), bar, notebook.status(self.status))
+
+    @property
+    def _names(self) -> Names:
+        return Names.of(self.plain("mean").shape, self._labels)
+
+    def _view(self, what: str) -> slices.SliceView:
+        self._single(what)
+        arrays = {name: self.plain(name) for name in ("mean", "std", "outliers")}
+        flagged = int(np.count_nonzero(self.plain("outlier_probability") > 0.5))
+        title = f"{flagged:,} {'entry' if flagged == 1 else 'entries'} flagged, {', '.join(self.status.codes) or 'ok'}"
+        probability = self.plain("outlier_probability")
+        return slices.SliceView(self._names, title, **arrays, probability=probability, data=self._observed())
+
+    def _observed(self) -> Floats | None:
+        """The slice as it came, NaN where nothing was observed; None where it is not at hand."""
+        seen = self._output.observed() if hasattr(self._output, "observed") else None
+        return None if seen is None else np.where(seen[1], seen[0], np.nan)
+
+    def _single(self, what: str) -> None:
+        if self.members is not None:
+            raise ValueError(f"{what} is for one stream, got the results of {len(self)}: take one, result[position].")
+        if self._fleet is not None or self.indices is not None:
+            raise ValueError(f"{what} needs whole slices of a single stream, got {self!r}.")
 
     def __len__(self) -> int:
         return len(self._of_all("len()"))
@@ -248,5 +335,5 @@ class Result:
         return np.where(self.present, numbers, -1 if numbers.dtype.kind == "i" else np.nan)
 
 
-def _status(flags: int, since: int) -> Status:
-    return Status(Flags(flags), None if since < 0 else since)
+def _known(since: int) -> int | None:
+    return None if since < 0 else since

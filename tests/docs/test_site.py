@@ -76,7 +76,7 @@ def test_the_reference_has_every_status_with_advice():
 
 def test_the_reference_has_every_public_name():
     page = generated()["reference/api.md"]
-    for name in set(undertow.__all__) - {"__version__"}:
+    for name in {*undertow.__all__, *undertow.plot.__all__} - {"__version__", "plot"}:
         assert re.search(rf"^::: undertow\.[\w.]+\.{name}$", page, re.MULTILINE), name
 
 

@@ -4,16 +4,25 @@ import numpy as np
 import pytest
 from stubs import StubStream, reported_store
 
-from undertow.report.findings import outlier_frequency, top_alerts, worst_slices
+from undertow.report.findings import grouped_alerts, outlier_frequency, worst_slices
 from undertow.runs.store.reader import open_store
 
 
-def test_top_alerts_are_the_farthest(tmp_path):
+def test_alerts_are_grouped_by_entry_the_farthest_first(tmp_path):
     stored = open_store(reported_store(tmp_path / "s", threshold=0.3))
-    found = top_alerts(stored, count=3)
-    far = sorted((abs(row["value"] - row["expected"]) / row["std"] for row in stored.alerts()), reverse=True)
-    assert found.total == len(far) > 10
-    assert [abs(row["value"] - row["expected"]) / row["std"] for row in found.rows] == far[:3]
+    found, rows = grouped_alerts(stored, count=3), list(stored.alerts())
+    assert found.total == len(rows) > 10
+    assert found.entries == len({(row["site"], row["column"]) for row in rows})
+    far = {}
+    for row in rows:
+        distance = abs(row["value"] - row["expected"]) / row["std"]
+        far.setdefault((row["site"], row["column"]), []).append((distance, row["time"]))
+    best = sorted(far, key=lambda entry: -max(far[entry])[0])[:3]
+    assert [group.entry for group in found.groups] == best
+    for group in found.groups:
+        own = far[group.entry]
+        assert (group.count, group.first, group.last) == (len(own), own[0][1], own[-1][1])
+        assert group.distance == max(own)[0]
 
 
 @pytest.mark.parametrize("slices", [1, 33, 100])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from undertow.report.pictures import limits, picture, plane, shrunk
+from undertow.report.pictures import picture, shrunk
+from undertow.view.drawing import limits, plane
 
 
 def test_the_plane_with_most_to_show_is_chosen():

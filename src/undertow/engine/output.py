@@ -149,6 +149,12 @@ class Output:
         settings = {name: getattr(self.config, name) for name in SETTINGS}
         return settings if self.indices is None else {**settings, "entries": "observed"}
 
+    def observed(self) -> tuple[Floats, NDArray[np.bool_]] | None:
+        """The slice and its mask; None where it is not at hand, or not whole."""
+        if self.given is None or self.rows is not None or self.indices is not None:
+            return None
+        return self.given.host.values, self.given.host.mask
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of all arrays: single precision where the slice came in it and was learned in it."""

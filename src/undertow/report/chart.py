@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.report.html import Html, element, joined
+from undertow.view.html import Html, element, joined
 
 Floats = NDArray[np.float64]
 
@@ -22,12 +22,16 @@ _MOST_POINTS = 700  # more than pixels: a longer stream is thinned, its peaks ar
 
 @dataclass(frozen=True)
 class Curve:
-    """One value per slice, and how to draw it; ``steps`` for integers that stay until they jump."""
+    """One value per slice, and how to draw it; ``steps`` for integers that stay until they jump.
+
+    From 0, so that a flat curve looks flat, unless ``from_zero`` is False.
+    """
 
     values: NDArray[Any]
     name: str
     percent: bool = False
     steps: bool = False
+    from_zero: bool = True
 
 
 def chart(curve: Curve, times: list[str]) -> Html:
@@ -37,7 +41,7 @@ def chart(curve: Curve, times: list[str]) -> Html:
     if not np.isfinite(values).any():
         return element("p", "no values", class_="soft")
     picks = thinned(values)
-    scale = _Scale.of(values, curve)
+    scale = Scale.of(values, curve)
     x = LEFT + (WIDTH - LEFT - RIGHT) * picks / max(len(values) - 1, 1)
     y = scale.height(values[picks])
     data = {
@@ -47,10 +51,10 @@ def chart(curve: Curve, times: list[str]) -> Html:
         "value": ["–" if math.isnan(value) else shown(value, curve.percent) for value in values[picks]],
     }
     path, floor = _path(x, y, curve.steps), HEIGHT - BOTTOM
-    area = f"{path} L{x[-1]:.1f},{floor} L{x[0]:.1f},{floor} Z" if "M" not in path[1:] else ""
+    area = f"{path} L{x[-1]:.1f},{floor} L{x[0]:.1f},{floor} Z" if not np.isnan(y).any() else ""
     return element(
         "svg",
-        (_tick(scale, tick, curve) for tick in scale.ticks),
+        (tick(scale, mark, curve) for mark in scale.ticks),
         element("path", class_="area", d=area),
         element("path", class_="line", d=path),
         time_axis(times),
@@ -86,20 +90,23 @@ def thinned(values: Floats) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
+    """From values to heights in the picture."""
+
     low: float
     high: float
     logarithmic: bool
     ticks: tuple[float, ...]
 
     @classmethod
-    def of(cls, values: Floats, curve: Curve) -> _Scale:
+    def of(cls, values: Floats, curve: Curve) -> Scale:
+        """One that holds all values, with round marks."""
         low, high = float(np.nanmin(values)), float(np.nanmax(values))
-        if not curve.percent and not curve.steps and low > 0 and high > 50 * low:
+        if curve.from_zero and not curve.percent and not curve.steps and low > 0 and high > 50 * low:
             begin, end = math.floor(math.log10(low)), math.ceil(math.log10(high))
             powers = range(begin, end + 1, max(1, (end - begin) // 4))
             return cls(10.0**begin, 10.0**end, True, tuple(10.0**power for power in powers))
-        low = min(low, 0.0)  # from 0, so that a flat curve looks flat
+        low = min(low, 0.0) if curve.from_zero else low
         high = high if high > low else low + 1.0
         stride = _round_stride((high - low) / 4, integer=curve.steps)
         first, last = math.floor(low / stride), math.ceil(high / stride - 1e-9)
@@ -121,11 +128,12 @@ def _round_stride(rough: float, integer: bool) -> float:
     return max(1.0, math.ceil(stride)) if integer else stride
 
 
-def _tick(scale: _Scale, tick: float, curve: Curve) -> Html:
-    y = float(scale.height(tick))
+def tick(scale: Scale, mark: float, curve: Curve) -> Html:
+    """A line across the picture with its number."""
+    y = float(scale.height(mark))
     return joined(
         element("line", class_="grid", x1=LEFT, x2=WIDTH - RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}"),
-        element("text", shown(tick, curve.percent), x=LEFT - 8, y=f"{y + 3.5:.1f}", text_anchor="end"),
+        element("text", shown(mark, curve.percent), x=LEFT - 8, y=f"{y + 3.5:.1f}", text_anchor="end"),
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.runs.store.alerts import NUMBERS
 from undertow.runs.store.reader import StoredRun
 
 _STRETCHES = 32  # of a long store that are sampled
@@ -27,11 +27,33 @@ class WorstSlice:
     why: str
 
 
-@dataclass(frozen=True)
-class TopAlerts:
-    """The clearest alerts, and how many there are in all."""
+@dataclass
+class AlertGroup:
+    """The alerts of one entry.
 
-    rows: list[dict[str, Any]]
+    Attributes:
+        entry: Its labels.
+        first: Time of the first.
+        last: Time of the last.
+        count: How many.
+        worst: The one farthest from what was expected.
+        distance: How far, in standard deviations.
+    """
+
+    entry: tuple[str, ...]
+    first: str
+    last: str
+    count: int
+    worst: dict[str, Any]
+    distance: float
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """The clearest groups of alerts, and how many groups and alerts there are in all."""
+
+    groups: list[AlertGroup]
+    entries: int
     total: int
 
 
@@ -67,18 +89,23 @@ def outlier_frequency(run: StoredRun) -> tuple[NDArray[np.float64], int] | None:
     return counts / sampled, sampled
 
 
-def top_alerts(run: StoredRun, count: int = 20) -> TopAlerts:
-    """Those with the largest standardised residuals; all are read, few are held."""
+def grouped_alerts(run: StoredRun, count: int = 20) -> Alerts:
+    """By entry, those with the largest standardised residuals first; memory for one alert of each entry is needed."""
+    groups: dict[tuple[str, ...], AlertGroup] = {}
     total = 0
-
-    def numbered() -> Iterator[tuple[float, int, dict[str, Any]]]:
-        nonlocal total
-        for row in run.alerts():
-            total += 1
-            yield standardised_residual(row), -total, row
-
-    best = heapq.nlargest(count, numbered(), key=lambda entry: entry[:2])
-    return TopAlerts([row for _, _, row in best], total)
+    for row in run.alerts():
+        total += 1
+        time, distance = str(row[run.time_name]), standardised_residual(row)
+        entry = tuple(str(value) for name, value in row.items() if name != run.time_name and name not in NUMBERS)
+        group = groups.get(entry)
+        if group is None:
+            groups[entry] = AlertGroup(entry, time, time, 1, row, distance)
+            continue
+        group.count, group.last = group.count + 1, time
+        if distance > group.distance:
+            group.worst, group.distance = row, distance
+    best = heapq.nlargest(count, groups.values(), key=lambda group: (group.distance, group.count))
+    return Alerts(best, len(groups), total)
 
 
 def standardised_residual(row: dict[str, Any]) -> float:

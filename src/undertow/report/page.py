@@ -12,14 +12,15 @@ import numpy as np
 
 from undertow.diagnostics import Flags, Status
 from undertow.report.chart import Curve, chart, shown
-from undertow.report.findings import TopAlerts, standardised_residual, top_alerts
-from undertow.report.html import Html, element, heading, joined, page, table, void
+from undertow.report.findings import Alerts, grouped_alerts, outlier_frequency
+from undertow.report.series import the_series
 from undertow.report.slices import short, the_worst_slices, where_the_outliers_are
 from undertow.report.tracker import the_events, the_weights
+from undertow.report.verdict import verdict
 from undertow.runs.errors import StoreError
-from undertow.runs.store.alerts import NUMBERS
 from undertow.runs.store.folder import replace_file
 from undertow.runs.store.reader import StoredRun, open_store
+from undertow.view.html import Html, element, heading, joined, page, table, void
 
 
 def write_report(store: Path, path: Path | None = None) -> Path:
@@ -47,7 +48,8 @@ def write_report(store: Path, path: Path | None = None) -> Path:
 def render(run: StoredRun) -> str:
     """The page as text."""
     times = time_labels(run.times)
-    alerts = top_alerts(run)
+    alerts = grouped_alerts(run)
+    frequency = outlier_frequency(run)
     size = f" of {'×'.join(map(str, run.shape))} ({' × '.join(run.dims)})" if run.shape else ""
     numbered = times[0] == "0" and times[-1] == str(run.length - 1)  # a source without times
     span = "" if numbered else f"{times[0]} – {times[-1]}"
@@ -57,12 +59,14 @@ def render(run: StoredRun) -> str:
         element("p", f"{run.length:,} slices{size}", void("br"), span),
     )
     sections = (
+        verdict(run).html(),
         _tiles(run, alerts),
         _diagnostics(run),
         the_events(run, times),
         _curves(run, times),
         the_weights(run, times),
-        where_the_outliers_are(run),
+        where_the_outliers_are(run, frequency),
+        _most_flagged(run, frequency, times),
         the_worst_slices(run, times),
         _alerts(run, alerts),
         _settings(run),
@@ -88,7 +92,7 @@ def time_labels(times: np.ndarray[Any, Any]) -> list[str]:
     return [str(time) for time in times]
 
 
-def _tiles(run: StoredRun, alerts: TopAlerts) -> Html:
+def _tiles(run: StoredRun, alerts: Alerts) -> Html:
     rank, observed, error = (run.per_slice(name) for name in ("rank", "observed", "fit_error"))
     rate = float(np.average(run.per_slice("outlier_rate"), weights=observed)) if observed.sum() > 0 else 0.0
     flagged = sum(not _harmless(str(text)) for text in run.per_slice("status"))
@@ -98,7 +102,11 @@ def _tiles(run: StoredRun, alerts: TopAlerts) -> Html:
         ("rank", f"{rank[-1]}", f"at the end, {rank.min()}–{rank.max()} before" if np.ptp(rank) else "all the time"),
         ("noise", shown(float(run.per_slice("noise_std")[-1])), "standard deviation at the end"),
         ("relative error", shown(float(np.nanmedian(error))) if np.isfinite(error).any() else "–", "median"),
-        ("outliers", f"{rate:.2%}", f"of observed entries, {alerts.total:,} alerts" if alerts.total else "of those"),
+        (
+            "outliers",
+            f"{rate:.2%}",
+            f"of observed entries, {alerts.total:,} alerts" if alerts.total else "of observed entries",
+        ),
         ("slices with flags", f"{flagged:,}", f"{flagged / run.length:.1%} of all"),
     ]
     return element(
@@ -136,22 +144,42 @@ def _curves(run: StoredRun, times: list[str]) -> Html:
     return joined(heading(2, "Over time"), element("div", drawn, class_="grid two"))
 
 
-def _alerts(run: StoredRun, alerts: TopAlerts) -> str:
+def _most_flagged(run: StoredRun, frequency: Any, times: list[str]) -> str:
+    """The history of the entry that was flagged most."""
+    if frequency is None or not frequency[0].any():
+        return ""
+    position = np.unravel_index(int(frequency[0].argmax()), run.shape)
+    return the_series(run, tuple(int(index) for index in position), times)
+
+
+def _alerts(run: StoredRun, alerts: Alerts) -> str:
     if run.dataset.attrs.get("alerts", "none") == "none":
         return ""
-    if not alerts.rows:
+    if not alerts.groups:
         note = f"No entry reached the threshold of {run.threshold:g}."
         return joined(heading(2, "Alerts"), element("p", note, class_="soft"))
-    distance = "|value − expected| / std"
+    head = (*run.dims, "alerts", "first", "last", "value", "expected", "off by, std")
     rows = [
-        [*(_cell(run, name, value) for name, value in row.items()), element("b", f"{standardised_residual(row):.1f}")]
-        for row in alerts.rows
+        [
+            *map(short, group.entry),
+            f"{group.count:,}",
+            _time(group.first),
+            _time(group.last),
+            *(shown(float(group.worst[name])) for name in ("value", "expected")),
+            element("b", f"{group.distance:.1f}"),
+        ]
+        for group in alerts.groups
     ]
-    count = f"the {len(alerts.rows)} farthest from what was expected, of {alerts.total:,}"
+    count = f"{alerts.total:,} alerts of {alerts.entries:,} entries"
+    count += f", the {len(rows)} entries farthest from what was expected" if len(rows) < alerts.entries else ""
     return joined(
-        heading(2, "Alerts", f"{count}; outlier probability ≥ {run.threshold:g}"),
-        element("section", table([*alerts.rows[0], distance], rows, (*NUMBERS, distance)), class_="scroll"),
+        heading(2, "Alerts", f"{count}; outlier probability ≥ {run.threshold:g}; value and expected of the worst"),
+        element("section", table(head, rows, (*head[-4:], "alerts")), class_="scroll"),
     )
+
+
+def _time(text: str) -> str:
+    return short(text.replace("T", " "))
 
 
 def _settings(run: StoredRun) -> Html:
@@ -171,12 +199,6 @@ def _settings(run: StoredRun) -> Html:
         heading(2, "Continue from here"),
         element("section", element("pre", code), element("p", source, class_="soft")),
     )
-
-
-def _cell(run: StoredRun, name: str, value: Any) -> str:
-    if name not in NUMBERS:
-        return short(str(value).replace("T", " ") if name == run.time_name else str(value))
-    return f"{float(value):.3f}" if name == "probability" else shown(float(value))
 
 
 def _advice(code: str) -> str:

@@ -4,39 +4,40 @@ from __future__ import annotations
 
 import base64
 import io
+import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow.report.chart import shown
-from undertow.report.html import Html, element, void
+from undertow.view.html import Html, element, void
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 _MOST_PIXELS = 320
+_MOST_LABELS = 16  # beside a picture
+_MOST_VALUES = 4096  # under the pointer
 _GAP = (0.55, 0.55, 0.55, 0.35)  # where there is nothing to show
 
 
-def plane(arrays: dict[str, Floats], interest: Floats) -> tuple[dict[str, Floats], dict[int, int]]:
-    """Two modes to show, and for every other mode the index where ``interest`` is largest.
+@dataclass(frozen=True)
+class Sides:
+    """What the rows and columns of a picture are called: names of the two modes, and labels along each."""
 
-    The two modes are the largest, in their own order; a stream with one mode becomes a single row.
+    rows: str
+    columns: str
+    row_labels: tuple[str, ...] | None = None
+    column_labels: tuple[str, ...] | None = None
+
+
+def picture(title: str, values: Floats, low: float, high: float, colours: str, sides: Sides | None = None) -> Html:
+    """Draw ``values`` from ``low`` to ``high`` in a colour map of matplotlib, with its key below.
+
+    With ``sides`` it carries their labels where there is room for them, and says the entry under the pointer; its value
+    too unless there are very many.
     """
-    modes = interest.ndim
-    if modes == 1:
-        return {name: array[np.newaxis, :] for name, array in arrays.items()}, {}
-    chosen = sorted(sorted(range(modes), key=lambda mode: -interest.shape[mode])[:2])
-    others = [mode for mode in range(modes) if mode not in chosen]
-    mass = np.nan_to_num(interest).sum(axis=tuple(chosen))
-    best = np.unravel_index(int(mass.argmax()), mass.shape) if others else ()
-    fixed = {mode: int(index) for mode, index in zip(others, best, strict=True)}
-    where = tuple(fixed.get(mode, slice(None)) for mode in range(modes))
-    return {name: array[where] for name, array in arrays.items()}, fixed
-
-
-def picture(title: str, values: Floats, low: float, high: float, colours: str) -> Html:
-    """Draw ``values`` from ``low`` to ``high`` in a colour map of matplotlib, with its key below."""
     from matplotlib import colormaps
 
     small = shrunk(values)
@@ -51,20 +52,39 @@ def picture(title: str, values: Floats, low: float, high: float, colours: str) -
         element("i", shown(high)),
         class_="key",
     )
-    image = void("img", alt=title, src=f"data:image/png;base64,{png}")
-    return element("figure", image, element("figcaption", title, key))
+    hover = None if sides is None else json.dumps(_under_the_pointer(sides, values, small))
+    image = void("img", alt=title, src=f"data:image/png;base64,{png}", data_cells=hover)
+    axes = "" if sides is None else f"{sides.rows} ↓ {sides.columns} →" if values.shape[0] > 1 else f"{sides.columns} →"
+    caption = element("figcaption", title, element("small", axes), element("output"), key)
+    return element("figure", _with_labels(image, sides, values.shape), caption)
 
 
-def limits(*arrays: Floats, around_zero: bool = False) -> tuple[float, float]:
-    """A range that shows nearly everything, not stretched by the few largest."""
-    known = np.concatenate([array[np.isfinite(array)] for array in arrays])
-    if not known.size:
-        return 0.0, 1.0
-    if around_zero:
-        size = float(np.quantile(np.abs(known), 0.999)) or float(np.abs(known).max()) or 1.0
-        return -size, size
-    low, high = (float(edge) for edge in np.quantile(known, [0.01, 0.99]))
-    return (low, high) if high > low else (float(known.min()), float(known.max()))
+def _with_labels(image: Html, sides: Sides | None, shape: tuple[int, ...]) -> Html:
+    """The picture between the labels of its sides, as many of them as can be read."""
+    if sides is None or (sides.row_labels is None and sides.column_labels is None):
+        return image
+    rows = element("div", _few(sides.row_labels, shape[0]), class_="rows")
+    columns = element("div", _few(sides.column_labels, shape[1]), class_="columns")
+    return element("div", rows, image, element("div"), columns, class_="labelled")
+
+
+def _few(labels: tuple[str, ...] | None, size: int) -> list[Html]:
+    if labels is None:
+        return []
+    stride = -(-size // _MOST_LABELS)
+    return [element("i", labels[index]) for index in range(0, size, stride)]
+
+
+def _under_the_pointer(sides: Sides, values: Floats, small: Floats) -> dict[str, Any]:
+    """What the script of the page shows: labels of rows and columns, and values where they are few."""
+    found: dict[str, Any] = {"names": [sides.rows, sides.columns], "shape": list(small.shape)}
+    for axis, labels in enumerate((sides.row_labels, sides.column_labels)):
+        factor = -(-values.shape[axis] // _MOST_PIXELS)
+        every = range(0, values.shape[axis], factor)
+        found["rows" if axis == 0 else "columns"] = [str(index) if labels is None else labels[index] for index in every]
+    if small.size <= _MOST_VALUES:
+        found["values"] = ["" if np.isnan(value) else shown(float(value)) for value in small.ravel()]
+    return found
 
 
 def shrunk(values: Floats) -> Floats:

@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from undertow.report.findings import WorstSlice, outlier_frequency, worst_slices
-from undertow.report.html import Html, element, heading, joined, table
-from undertow.report.pictures import limits, picture, plane
+from undertow.report.findings import WorstSlice, worst_slices
+from undertow.report.pictures import Sides, picture
 from undertow.runs.store.reader import StoredRun
+from undertow.view.drawing import limits, plane
+from undertow.view.html import Html, element, heading, joined, table
+from undertow.view.slices import FAR
 
 _LONG_LABEL = 40
 _MOST_FLAGGED = 10
 
 
-def where_the_outliers_are(run: StoredRun) -> str:
-    """How often every entry was flagged, as a map, with the entries that were flagged most."""
-    found = outlier_frequency(run)
+def where_the_outliers_are(run: StoredRun, found: tuple[Any, int] | None) -> str:
+    """How often every entry was flagged (`outlier_frequency`), as a map, with the entries that were flagged most."""
     if found is None or not found[0].any():
         return ""
     fractions, sampled = found
@@ -26,7 +27,14 @@ def where_the_outliers_are(run: StoredRun) -> str:
     rows = [(*_labels(run, entry), f"{flat[entry]:.1%}") for entry in most]
     drawn, fixed = plane({"fraction": fractions}, fractions)
     values = drawn["fraction"]
-    panel = picture(f"fraction of the slices{_at(run, fixed)}", values, 0.0, float(values.max()) or 1.0, "magma")
+    panel = picture(
+        f"fraction of the slices{_at(run, fixed)}",
+        values,
+        0.0,
+        float(values.max()) or 1.0,
+        "magma",
+        sides_of(run, fixed),
+    )
     note = f", {sampled:,} of {run.length:,} slices sampled" if sampled < run.length else ""
     return joined(
         heading(2, "Where the outliers are", f"how often every entry was flagged{note}"),
@@ -61,14 +69,20 @@ def _one_slice(run: StoredRun, worst: WorstSlice, times: list[str]) -> Html:
     arrays["mean"] = run.slice(run.mean_name or "mean", worst.index)
     arrays.setdefault("data", arrays["mean"] + arrays["outliers"])
     arrays, fixed = plane(arrays, np.abs(arrays["outliers"]))
+    sides = sides_of(run, fixed)
     low, high = limits(arrays["mean"])  # not the data: one large outlier would leave everything else dark
     panels = [
-        picture("data" if "data" in run.kept else "mean + outliers", arrays["data"], low, high, "viridis"),
-        picture("mean", arrays["mean"], low, high, "viridis"),
-        picture("outliers", arrays["outliers"], *limits(arrays["outliers"], around_zero=True), "RdBu_r"),
+        picture("data" if "data" in run.kept else "mean + outliers", arrays["data"], low, high, "viridis", sides),
+        picture("mean", arrays["mean"], low, high, "viridis", sides),
     ]
-    if "std" in arrays:  # from 0: equal error bars should look equal
-        panels.append(picture("standard deviation", arrays["std"], 0.0, limits(arrays["std"])[1], "cividis"))
+    if "std" in arrays:
+        away = (arrays["data"] - arrays["mean"]) / np.maximum(arrays["std"], np.finfo(np.float64).tiny)
+        panels.append(picture("off by, standard deviations", away, -FAR, FAR, "RdBu_r", sides))
+        # from 0: equal error bars should look equal
+        panels.append(picture("standard deviation", arrays["std"], 0.0, limits(arrays["std"])[1], "cividis", sides))
+    else:
+        around = limits(arrays["outliers"], around_zero=True)
+        panels.append(picture("outliers", arrays["outliers"], *around, "RdBu_r", sides))
     height, width = arrays["mean"].shape
     title, why = f"slice {worst.index:,}", worst.why + _at(run, fixed)
     if times[worst.index] != str(worst.index):
@@ -85,6 +99,20 @@ def short(text: str) -> str:
 def _at(run: StoredRun, fixed: dict[int, int]) -> str:
     """Which plane of a slice with more than two modes is shown."""
     return "".join(f", {run.dims[mode]} {_label(run, mode, index)}" for mode, index in fixed.items())
+
+
+def sides_of(run: StoredRun, fixed: dict[int, int]) -> Sides:
+    """What the rows and columns of a picture are called."""
+    shown = [mode for mode in range(len(run.dims)) if mode not in fixed]
+    labels = [
+        tuple(short(str(label)) for label in run.per_slice(run.dims[mode]))
+        if run.dims[mode] in run.dataset.coords
+        else None
+        for mode in shown
+    ]
+    if len(shown) == 1:
+        return Sides("", run.dims[shown[0]], None, labels[0])
+    return Sides(run.dims[shown[0]], run.dims[shown[1]], labels[0], labels[1])
 
 
 def _labels(run: StoredRun, entry: int) -> list[str]:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.report.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, time_axis
-from undertow.report.html import element, heading, joined, table
 from undertow.runs.store.events import Chronicle
 from undertow.runs.store.layout import EVENTS, WEIGHTS
 from undertow.runs.store.reader import StoredRun
+from undertow.view.html import element, heading, joined, table
 
 _COLUMNS = 240  # of the picture of the weights: a longer stream is averaged
 _MOST_EVENTS = 30

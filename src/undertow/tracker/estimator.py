@@ -18,14 +18,18 @@ from undertow.inputs.labels.stacks import restacked, slices_of
 from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
-from undertow.tracker import files, tracking
+from undertow.tracker import files, reading, tracking
 from undertow.tracker.output import NAMES
 from undertow.tracker.tracking import Tracking
+from undertow.view.history import History
+from undertow.view.model import ModelView
+from undertow.view.names import Names
+from undertow.view.viewed import Viewed
 
 Floats = NDArray[np.floating[Any]]
 
 
-class Tracker(LabelledModel):
+class Tracker(Viewed, LabelledModel):
     """Robust completion of a stream of tensors, slice by slice, with nothing to set.
 
     Predictors of different kinds run side by side: local levels, covariances, low-rank CP models. Each is judged by
@@ -50,6 +54,7 @@ class Tracker(LabelledModel):
 
     def __init__(self) -> None:
         self._state: Tracking | None = None
+        self._history = History()
 
     @exclusive
     def update(self, x: Any, mask: Any = None) -> Result:
@@ -78,7 +83,9 @@ class Tracker(LabelledModel):
             raise ValueError(f"x must have the shape {shape} of the slices before it, got {given.shape}.")
         before = tracking.start(given.shape) if self._state is None else self._state
         self._state, output = tracking.update(before, given)
-        return Result(cast(Output, output)).along(self._keep(found))  # it has the same methods
+        in_use = [np.asarray(one.state.core.factors.active) for one in self._state.cps]
+        self._history.add(self._state.seen, output, in_use)
+        return Result(cast(Output, output)).along(self._keep(found), self._labels)  # it has the same methods
 
     def partial_fit(self, X: Any, y: None = None) -> Self:
         """Learn from several slices; what was learned before is kept. If one is refused, the tracker is as before.
@@ -194,6 +201,19 @@ class Tracker(LabelledModel):
 
     def _slice_shape(self) -> tuple[int, ...] | None:
         return None if self._state is None else self._state.shape
+
+    @exclusive
+    def _view(self, what: str) -> ModelView:
+        state = self._learned(what)
+        names = Names.of(state.shape, self._labels)
+        return reading.view(state, self._history, names, repr(self).replace("()  #", ":"))
+
+    @exclusive
+    def _newest(self) -> Result:
+        output = self._history.newest
+        if output is None:
+            raise ValueError("explain is about the newest slice, which a loaded tracker has not seen: call update(x).")
+        return Result(cast(Output, output)).along(None, self._labels)
 
     def _learned(self, what: str) -> Tracking:
         if self._state is None:

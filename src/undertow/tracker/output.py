@@ -7,9 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.inputs.dense import Slice
+from undertow.tracker import scales
 from undertow.tracker.events import Named
 from undertow.tracker.frame import Frame
 from undertow.tracker.step import NAMES as NAMES_BEFORE_CP
@@ -22,7 +25,11 @@ NAMES = (*NAMES_BEFORE_CP, "cp_0", "cp_1")
 
 @dataclass(frozen=True, eq=False)
 class TrackerOutput:
-    """An answer and what is needed to express it in units of the data."""
+    """An answer and what is needed to express it in units of the data.
+
+    For explanations it also holds the slice itself and what every predictor said of each entry, (K, n) on the scale of
+    the stream; members of fleets have neither.
+    """
 
     answer: Answer
     frame: Frame
@@ -34,6 +41,8 @@ class TrackerOutput:
     dtype: Any
     config: dict[str, Any]
     indices: None = None
+    given: Slice | None = None
+    said: Any = None
 
     @cached_property
     def _fetched(self) -> Answer:
@@ -71,6 +80,18 @@ class TrackerOutput:
     def weights(self) -> dict[str, float]:
         """Of the predictors, by name."""
         return dict(zip(NAMES, map(float, self._fetched.weights), strict=False))
+
+    def observed(self) -> tuple[Floats, NDArray[np.bool_]] | None:
+        """The slice and its mask; None where it is not at hand."""
+        return None if self.given is None else (self.given.values, self.given.mask)
+
+    def said_of(self, position: tuple[int, ...]) -> dict[str, float]:
+        """What every predictor said of one entry, by name; nothing where that was not kept."""
+        if self.said is None:
+            return {}
+        flat = int(np.ravel_multi_index(position, self.shape))
+        plain = scales.plain(jnp.asarray(self.said)[:, flat], jnp.asarray(self.frame.scale))
+        return dict(zip(NAMES, map(float, self.frame.absolute(plain)), strict=False))
 
     def rank(self) -> int:
         """Components of the CP model."""

@@ -87,7 +87,7 @@ class Verdict:
         learn: Weight of every entry for the learners; 0 where nothing was observed or where it is withheld.
         held: Entries that the CP models do not learn from, to see how good their answer is.
         for_cp: Entries that they do learn from.
-        from_cp: What they predict with their factors as they were (C, n).
+        means: What every predictor says (K, n); the CP models, which come last, with their factors as they were.
         innovation: Standardised.
         surprise: Log root mean square of what the past did not predict.
         weights: Of the predictors (K,).
@@ -109,7 +109,7 @@ class Verdict:
     learn: Array
     held: Array
     for_cp: Array
-    from_cp: Array
+    means: Array
     innovation: Array
     surprise: Array
     weights: Array
@@ -215,7 +215,7 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
         learn=learn,
         held=held,
         for_cp=mask & (learn > 0.5) & ~held,
-        from_cp=means[len(NAMES) :],
+        means=means,
         innovation=jnp.where(mask, innovation, 0),
         surprise=surprise,
         weights=weights,
@@ -281,7 +281,7 @@ def learn(
     refits = _refit_errors(core, verdict, values, mask, scale, means[len(NAMES) :])
     # Factors that are fitted to the slice, too, answer only where that is no worse than what was judged.
     judged = (refits[:, 0] > refits[:, 1])[:, None] & (~mask | verdict.held)
-    means = jnp.concatenate([means[: len(NAMES)], jnp.where(judged, verdict.from_cp, means[len(NAMES) :])])
+    means = jnp.concatenate([means[: len(NAMES)], jnp.where(judged, verdict.means[len(NAMES) :], means[len(NAMES) :])])
     trust = 1 - jnp.exp(-verdict.learn.sum() / FEW)
     z = trust * (verdict.weights @ means) + (1 - trust) * verdict.past
     anything = mask.any()
@@ -322,7 +322,7 @@ def _refit_errors(core: Core, verdict: Verdict, values: Array, mask: Array, scal
     x, trusted = scales.plain(values, scale), verdict.held * (1 - verdict.probability)
     own = x**2 * mask * (1 - verdict.probability)
     size = jnp.maximum(own.sum() / jnp.maximum(mask.sum(), 1), 1e-30)
-    errors = [((scales.plain(said, scale) - x) ** 2 * trusted / size) for said in (refits, verdict.from_cp)]
+    errors = [((scales.plain(said, scale) - x) ** 2 * trusted / size) for said in (refits, verdict.means[len(NAMES) :])]
     fresh = jnp.stack([jnp.minimum(one, LARGEST_ERROR).sum(1) for one in errors], axis=1)
     return jnp.where(verdict.slice_off, core.refits, CHOICE_MEMORY * core.refits + fresh)
 

@@ -169,6 +169,8 @@ def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
         noticed=noticed(not given.mask.any(), beyond.any(), np.any(given.filled)).value,
         dtype=given.values.dtype,
         config=settings(frame),
+        given=given,
+        said=verdict.means,
     )
     return after, output
 

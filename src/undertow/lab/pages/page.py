@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
-from undertow.report import html
-from undertow.report.html import element
+from undertow.view import html
+from undertow.view.html import element
 
 
 def page(title: str, lead: str, body: str, script: str = "") -> str:

@@ -21,3 +21,19 @@ for (const chart of document.querySelectorAll("svg.chart")) {
     output.textContent = "";
   });
 }
+
+// The entry under the pointer, below its heat map.
+for (const image of document.querySelectorAll("img[data-cells]")) {
+  const cells = JSON.parse(image.dataset.cells);
+  const output = image.closest("figure").querySelector("output");
+  image.addEventListener("pointermove", (event) => {
+    const box = image.getBoundingClientRect();
+    const at = (place, size, count) => Math.min(count - 1, Math.max(0, Math.floor((place / size) * count)));
+    const row = at(event.clientY - box.top, box.height, cells.shape[0]);
+    const column = at(event.clientX - box.left, box.width, cells.shape[1]);
+    const where = cells.names[0] ? `${cells.names[0]} ${cells.rows[row]}, ` : "";
+    const value = cells.values ? cells.values[row * cells.shape[1] + column] || "not observed" : "";
+    output.textContent = `${where}${cells.names[1]} ${cells.columns[column]}${value ? ": " + value : ""}`;
+  });
+  image.addEventListener("pointerleave", () => { output.textContent = ""; });
+}

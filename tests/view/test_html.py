@@ -2,8 +2,8 @@
 
 import doctest
 
-from undertow.report import html
-from undertow.report.html import element, table
+from undertow.view import html
+from undertow.view.html import element, table
 
 
 def test_text_is_escaped_and_elements_are_not():

@@ -1,0 +1,118 @@
+"""What a model remembers for its pictures: a few numbers for each of the last slices.
+
+In memory only: neither saved nor part of the state, which stays what it is whether anybody looks or not. A model that
+was loaded starts with none; the whole history of a stream is in a store (`undertow.run`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST = 600
+"""Slices that are remembered."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One slice.
+
+    Attributes:
+        index: Of the slice, counted from 0.
+        rank: Active components.
+        noise: Typical standard deviation of the noise.
+        flagged: Fraction of the observed entries.
+        covered: Fraction of the other observed entries within ±1.96 std of what was predicted without them.
+        weights: Of the predictors.
+    """
+
+    index: int
+    rank: int
+    noise: float
+    flagged: float
+    covered: float
+    weights: tuple[float, ...] = ()
+
+
+class History:
+    """The last slices of a stream. A slice is summed up when the next one comes: by then it is computed anyway."""
+
+    def __init__(self) -> None:
+        self._moments: deque[Moment] = deque(maxlen=MOST)
+        self._newest: tuple[int, Any] | None = None
+        self._active: list[NDArray[np.bool_]] = []
+        self._since: list[NDArray[np.int64]] = []
+        self._frame: Any = None
+
+    def add(self, seen: int, output: Any, active: list[NDArray[np.bool_]]) -> None:
+        """One more slice.
+
+        Args:
+            seen: Slices so far; where one is missing in between, this is another stream, and all is forgotten.
+            output: What was computed.
+            active: Of every CP model, which slots for components are in use.
+        """
+        self._sum_up()
+        before = self._newest
+        if before is None or seen != before[0] + 1:
+            self._moments.clear()
+            self._active, self._since = [], []
+        first = -1 if before is None and seen > 1 else seen - 1  # of a model that was loaded it is not known
+        fresh = self._frame != output.frame or len(self._active) != len(active)  # learned anew in another frame
+        olds = [(None, None)] * len(active) if fresh else list(zip(self._active, self._since, strict=True))
+        since = [_since(*old, now, first) for old, now in zip(olds, active, strict=True)]
+        self._active, self._since, self._frame = active, since, output.frame
+        self._newest = (seen, output)
+
+    @property
+    def newest(self) -> Any:
+        """What was computed for the newest slice; None before the first."""
+        return None if self._newest is None else self._newest[1]
+
+    def moments(self) -> list[Moment]:
+        """All that are remembered, the newest slice included."""
+        found = list(self._moments)
+        if self._newest is not None:
+            found.append(_moment(*self._newest))
+        return found
+
+    def since(self, model: int) -> NDArray[np.int64] | None:
+        """The slice from which on each slot of a CP model has been in use, counted from 0; −1 where not known."""
+        return self._since[model] if model < len(self._since) else None
+
+    def _sum_up(self) -> None:
+        if self._newest is not None:
+            self._moments.append(_moment(*self._newest))
+
+
+def _moment(seen: int, output: Any) -> Moment:
+    innovations, probability = output.innovations(), output.outlier_probability()
+    observed = ~np.isnan(innovations)
+    clean = observed & (probability <= 0.5)
+    judged, kept = int(np.count_nonzero(observed)), int(np.count_nonzero(clean))
+    within = int(np.count_nonzero(np.abs(innovations[clean]) <= 1.96))
+    return Moment(
+        index=seen - 1,
+        rank=int(output.rank()),
+        noise=float(output.noise_std()),
+        flagged=(judged - kept) / max(judged, 1),
+        covered=within / kept if kept else float("nan"),
+        weights=tuple(output.weights().values()),
+    )
+
+
+def _since(
+    before: NDArray[np.bool_] | None, since: NDArray[np.int64] | None, now: NDArray[np.bool_], index: int
+) -> NDArray[np.int64]:
+    """For each slot; slots move when their number changes: those in use come first, in their order."""
+    if before is None or since is None:
+        return np.where(now, index, -1)
+    if before.size != now.size:
+        order = np.argsort(~before, kind="stable")[: now.size]
+        missing = max(now.size - order.size, 0)
+        before, since = np.pad(before[order], (0, missing)), np.pad(since[order], (0, missing), constant_values=-1)
+    return np.where(now, np.where(before, since, index), -1)

@@ -1,0 +1,91 @@
+"""One entry over time: as it came, as it should be with its band, and what was flagged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.view.drawing import ACCENT, DEEP, INK, SOFT, blank, plain
+from undertow.view.names import Names
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Series:
+    """An entry over time; arrays are (T,).
+
+    Attributes:
+        title: The entry in words.
+        times: Of the slices.
+        mean: What it should be.
+        std: Of an observation around it.
+        flagged: Whether it is an outlier.
+        data: As it came, NaN where nothing was observed; None where that is not known.
+        unit: Of the data.
+        time_name: What the times are called.
+    """
+
+    title: str
+    times: NDArray[Any]
+    mean: Floats
+    std: Floats
+    flagged: NDArray[np.bool_]
+    data: Floats | None = None
+    unit: str = ""
+    time_name: str = "time"
+
+
+def draw(series: Series, axes: Any = None) -> Any:
+    """The axes that it was drawn on, those of a new figure unless given."""
+    if axes is None:
+        axes = blank(9, 3).add_subplot()
+    times, band = series.times, 1.96 * np.asarray(series.std, np.float64)
+    axes.fill_between(
+        times, series.mean - band, series.mean + band, color=DEEP, alpha=0.15, linewidth=0, label="95 % of clean data"
+    )
+    axes.plot(times, series.mean, color=DEEP, linewidth=1.4, label="mean")
+    if series.data is not None:
+        clean = ~series.flagged
+        axes.plot(times[clean], series.data[clean], ".", color=INK, markersize=3, label="data")
+        axes.plot(times[~clean], series.data[~clean], "o", color=ACCENT, markersize=5, label="flagged")
+    plain(axes, series.title, series.unit)
+    axes.set_xlabel(series.time_name, fontsize=9, color=SOFT)
+    axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0.2)
+    return axes
+
+
+def selected(dataset: Any, labels: dict[str, Any], threshold: float = 0.5) -> Series:
+    """One entry of a Dataset.
+
+    Args:
+        dataset: With `mean`, `std`, and `data` or `outliers` (over time and modes).
+        labels: By mode.
+        threshold: Of the outlier probability.
+    """
+    arrays = getattr(dataset, "data_vars", {})
+    mean = "mean" if "mean" in arrays else "low_rank"
+    if mean not in arrays or "std" not in arrays:
+        raise ValueError(
+            f"source must hold mean and std of every slice, got {', '.join(map(str, arrays)) or 'neither'}."
+        )
+    time, *dims = map(str, dataset[mean].dims)
+    names = Names.of(
+        [dataset.sizes[dim] for dim in dims],
+        dims=dims,
+        coords=[dataset[dim].values.tolist() if dim in dataset.coords else None for dim in dims],
+    )
+    where = dict(zip(dims, names.position(labels), strict=True))
+    one = {str(name): dataset[name].isel(where).values for name in arrays if set(dims) <= set(dataset[name].dims)}
+    flagged = (
+        one["outlier_probability"] >= threshold if "outlier_probability" in one else np.zeros(len(one[mean]), bool)
+    )
+    data = one.get("data")
+    if data is None and "outliers" in one:  # what was flagged is known, the rest was about the mean
+        data = np.where(flagged, one[mean] + one["outliers"], np.nan)
+    times = dataset[time].values if time in dataset.coords else np.arange(dataset.sizes[time])
+    unit = str(dataset.attrs.get("units", dataset[mean].attrs.get("units", "")))
+    return Series(names.entry(tuple(where.values())), times, one[mean], one["std"], flagged, data, unit, time)

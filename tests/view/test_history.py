@@ -1,0 +1,59 @@
+"""What a model remembers for its pictures: bounded, and of one stream."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from undertow.view import history
+from undertow.view.history import History
+
+
+def output(frame=1, rank=1, off=0.0):
+    return SimpleNamespace(
+        frame=frame,
+        innovations=lambda: np.array([0.5, 2.5, off, np.nan]),
+        outlier_probability=lambda: np.array([0.0, 0.0, 0.9, 0.0]),
+        rank=lambda: rank,
+        noise_std=lambda: 2.0,
+        weights=lambda: {"a": 0.25, "b": 0.75},
+    )
+
+
+def test_it_is_bounded():
+    kept = History()
+    for seen in range(1, history.MOST + 50):
+        kept.add(seen, output(), [np.array([True])])
+    assert len(kept.moments()) <= history.MOST + 1
+    assert kept.moments()[-1].index == history.MOST + 48
+
+
+def test_a_slice_is_summed_up():
+    kept = History()
+    kept.add(1, output(off=9.0), [np.array([True])])
+    (moment,) = kept.moments()
+    assert (moment.flagged, moment.covered, moment.weights) == (1 / 3, 0.5, (0.25, 0.75))
+
+
+def test_another_stream_starts_anew():
+    kept = History()
+    for seen in (1, 2, 3, 1):
+        kept.add(seen, output(), [np.array([True])])
+    assert [moment.index for moment in kept.moments()] == [0]
+
+
+def test_components_are_known_since_they_began():
+    kept = History()
+    kept.add(1, output(), [np.array([True, False])])
+    kept.add(2, output(), [np.array([True, True])])
+    kept.add(3, output(), [np.array([False, True])])
+    assert kept.since(0).tolist() == [-1, 1]
+    kept.add(4, output(), [np.array([True, False, False, True])])  # more slots: those in use have moved to the front
+    assert kept.since(0).tolist() == [1, -1, -1, 3]
+    kept.add(5, output(frame=2), [np.array([True, False, False, False])])  # learned anew
+    assert kept.since(0)[0] == 4
+
+
+def test_of_a_loaded_model_it_is_not_known():
+    kept = History()
+    kept.add(40, output(), [np.array([True])])
+    assert kept.since(0).tolist() == [-1]
