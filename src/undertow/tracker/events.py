@@ -11,8 +11,9 @@ from jax.tree_util import register_dataclass
 
 from undertow.model.flags import Flags
 
-BELIEVED_AFTER = 4
-"""Flagged slices in a row, all on the same side, after which a change is believed to last."""
+BELIEVED_AFTER, CHANCE = 4, 1e-3
+"""Flagged slices in a row, all on the same side, after which a change is believed to last; more where outliers are so
+many that chance alone would give such a row in more than this fraction of the slices."""
 OFF_FRACTION = 0.5
 """A slice is wrong as a whole if more than this fraction of its observed entries is flagged."""
 FEWEST_ENTRIES = 4
@@ -84,6 +85,12 @@ def _run(events: Events, probability: Array, innovation: Array, mask: Array) -> 
     return jnp.where(flagged, longer, jnp.where(mask, 0, events.run))
 
 
+def _needed(rate: Array | float, mask: Array) -> Array:
+    """Flagged slices in a row that are more than chance."""
+    likely = jnp.log(CHANCE / jnp.maximum(mask.sum(), 1)) / jnp.log(jnp.clip(rate, 1e-9, 0.9))
+    return jnp.maximum(jnp.ceil(likely), BELIEVED_AFTER).astype(jnp.int32)
+
+
 def _surprising(events: Events, surprise: Array | float, mask: Array) -> Array:
     """Whether a slice lies much farther from what the past predicts than slices usually do."""
     limit = events.surprise + jnp.maximum(SURPRISING * events.surprise_spread, LEAST_SURPRISE)
@@ -95,10 +102,17 @@ def _off(probability: Array, mask: Array) -> Array:
     return (flagged > OFF_FRACTION * observed) & (observed >= FEWEST_ENTRIES)
 
 
-def decide(events: Events, probability: Array, innovation: Array, mask: Array, surprise: Array | float = 0.0) -> Found:
-    """What to believe of this slice."""
+def decide(
+    events: Events,
+    probability: Array,
+    innovation: Array,
+    mask: Array,
+    surprise: Array | float = 0.0,
+    rate: Array | float = 0.0,
+) -> Found:
+    """What to believe of this slice; `rate` is the usual fraction of outliers."""
     off = _off(probability, mask) | _surprising(events, surprise, mask)
-    believed = jnp.abs(_run(events, probability, innovation, mask)) >= BELIEVED_AFTER
+    believed = jnp.abs(_run(events, probability, innovation, mask)) >= _needed(rate, mask)
     believed = believed & (events.repeats < 2)  # a sensor that is stuck has not changed: it is dead
     lasting = events.off_run + off >= BELIEVED_AFTER - 1
     return Found(accept=mask & (probability > 0.5) & (believed | (off & lasting)), slice_off=off & ~lasting)
@@ -112,6 +126,7 @@ def learned(
     mask: Array,
     slice_off: Array,
     surprise: Array | float = 0.0,
+    rate: Array | float = 0.0,
 ) -> Events:
     """The counts after the slice."""
     run = _run(events, probability, innovation, mask)
@@ -122,7 +137,7 @@ def learned(
     away = jnp.clip(surprise - events.surprise, -3 * events.surprise_spread, 3 * events.surprise_spread)
     away = jnp.where(events.known == 0, surprise, away)
     return Events(
-        run=jnp.where(jnp.abs(run) >= BELIEVED_AFTER, 0, run),
+        run=jnp.where(jnp.abs(run) >= _needed(rate, mask), 0, run),
         off_run=jnp.where(mask.any(), jnp.where(slice_off, events.off_run + 1, 0), events.off_run),
         value=jnp.where(mask, values, events.value),
         repeats=jnp.where(mask, jnp.where(same, events.repeats + 1, 0), events.repeats),

@@ -1,9 +1,10 @@
 """The law of standardised innovations u: Student's t with learned tails and scale, contaminated by outliers.
 
-f(u) = (1 − π) t_ν(u / s) / s + π g(u / s) / s, where g is log-uniform: an outlier is anything beyond 3 s, all orders of
-magnitude alike. All that is kept is a discounted histogram of log |u|. From it come the
-scale of the error bars (so that 95 % of clean observations lie within ±1.96 std), and ν, s and π by
-expectation–maximisation, ν being the best of a few. Heavy tails are not taken for outliers: ν explains them.
+f(u) = (1 − π) t_ν(u / s) / s + Σ_b π_b g_b(u / s) / s, where g_b is log-uniform in the b-th half of an order of magnitude
+beyond 3 s and π = Σ π_b: how many outliers there are and how large they usually are is learned. All that is kept is a
+discounted histogram of log |u|. From it come the scale of the error bars (so that 95 % of clean observations lie within
+±1.96 std), and ν, s and π by expectation–maximisation, ν being the best of a few. Heavy tails are not taken for
+outliers: ν explains them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LOW, HIGH = 1e-3, 1e4
 """Ends of the histogram of |u|; what lies outside counts at its ends."""
 EDGES = np.geomspace(LOW, HIGH, BINS + 1)
 CENTRES = np.sqrt(EDGES[1:] * EDGES[:-1]).astype(np.float32)
-TAILS = np.array([3.0, 4.0, 6.0, 10.0, 30.0], np.float32)
+TAILS = np.array([2.0, 3.0, 4.0, 6.0, 10.0, 30.0], np.float32)
 """ν: degrees of freedom that are tried."""
 FORGETTING = 0.97
 """Per slice."""
@@ -31,6 +32,10 @@ RATE_A, RATE_B = 0.5, 200.0
 """π ~ Beta."""
 NEAREST, FARTHEST = 3.0, 1e6
 """Between these multiples of s lies an outlier."""
+BANDS = 11
+"""Half orders of magnitude between these, each with a rate of its own."""
+MOST = 0.4
+"""Largest π."""
 ITERATIONS = 4
 """Of expectation–maximisation, per slice."""
 COVERED, QUANTILE = 0.95, 1.96
@@ -46,7 +51,7 @@ class Law:
     Attributes:
         counts: Histogram of |u| (BINS,).
         scale: s for each of `TAILS` (V,).
-        rate: π for each of them.
+        rate: π_b for each of them (V, BANDS).
         chosen: Position in `TAILS`.
         spread: What predictive standard deviations are to be multiplied with.
     """
@@ -65,7 +70,7 @@ def init() -> Law:
     return Law(
         counts=jnp.asarray(PRIOR_OBSERVATIONS * inside, jnp.float32),
         scale=each,
-        rate=each * RATE_A / RATE_B,
+        rate=jnp.full((len(TAILS), BANDS), RATE_A / RATE_B / BANDS),
         chosen=jnp.asarray(len(TAILS) - 1, jnp.int32),
         spread=jnp.ones(()),
     )
@@ -73,9 +78,13 @@ def init() -> Law:
 
 def outlier_probability(law: Law, u: Array) -> Array:
     """Posterior probability that an innovation is an outlier."""
-    rate = law.rate[law.chosen]
-    clean, bad = _log_densities(jnp.asarray(TAILS)[law.chosen], law.scale[law.chosen], u)
-    return jax.nn.sigmoid((jnp.log(rate) + bad) - (jnp.log1p(-rate) + clean))
+    clean, wrong = _log_joint(jnp.asarray(TAILS)[law.chosen], law.scale[law.chosen], law.rate[law.chosen], u)
+    return jax.nn.sigmoid(wrong - clean)
+
+
+def rate(law: Law) -> Array:
+    """π: the fraction of outliers."""
+    return law.rate[law.chosen].sum()
 
 
 def learned(law: Law, u: Array, observed: Array) -> Law:
@@ -86,9 +95,8 @@ def learned(law: Law, u: Array, observed: Array) -> Law:
     counts = jnp.where(observed.any(), FORGETTING * law.counts + fresh, law.counts)
     law = Law(counts, law.scale, law.rate, law.chosen, law.spread)
     law = jax.lax.fori_loop(0, ITERATIONS, lambda _, one: _improved(one), law)
-    clean, bad = _log_densities(jnp.asarray(TAILS)[:, None], law.scale[:, None], jnp.asarray(CENTRES))
-    mixed = jnp.logaddexp(jnp.log1p(-law.rate)[:, None] + clean, jnp.log(law.rate)[:, None] + bad)
-    chosen = jnp.argmax((counts * mixed).sum(1)).astype(jnp.int32)
+    clean, wrong = _all_log_joint(law)
+    chosen = jnp.argmax((counts * jnp.logaddexp(clean, wrong)).sum(1)).astype(jnp.int32)
     flagged = outlier_probability(Law(counts, law.scale, law.rate, chosen, law.spread), jnp.asarray(CENTRES))
     return Law(counts, law.scale, law.rate, chosen, _spread(counts * (1 - flagged)))
 
@@ -96,25 +104,41 @@ def learned(law: Law, u: Array, observed: Array) -> Law:
 def _improved(law: Law) -> Law:
     """One round of expectation–maximisation on the histogram, for every ν."""
     centres = jnp.asarray(CENTRES)[None]
-    clean, bad = _log_densities(jnp.asarray(TAILS)[:, None], law.scale[:, None], centres)
-    flagged = jax.nn.sigmoid(jnp.log(law.rate)[:, None] + bad - jnp.log1p(-law.rate)[:, None] - clean)
-    good, wrong = law.counts * (1 - flagged), law.counts * flagged
+    clean, wrong = _all_log_joint(law)
+    flagged = jax.nn.sigmoid(wrong - clean)
+    good, bad = law.counts * (1 - flagged), law.counts * flagged
     tails = jnp.asarray(TAILS)[:, None]
     heaviness = (tails + 1) / (tails + (centres / law.scale[:, None]) ** 2)  # E of the precision of a t variate
     variance = (good * heaviness * centres**2).sum(1) / jnp.maximum(good.sum(1), 1e-6)
-    rate = (wrong.sum(1) + RATE_A) / (law.counts.sum() + RATE_A + RATE_B)
+    inside = _band(centres / law.scale[:, None])[:, :, None] == jnp.arange(BANDS)
+    found = (bad[:, :, None] * inside).sum(1)
+    rates = (found + RATE_A / BANDS) / (law.counts.sum() + RATE_A + RATE_B)
+    rates = rates * jnp.minimum(1, MOST / rates.sum(1, keepdims=True))
     variance = jnp.maximum(variance, SMALLEST_SCALE**2)
-    return Law(law.counts, jnp.sqrt(variance), jnp.minimum(rate, 0.4), law.chosen, law.spread)
+    return Law(law.counts, jnp.sqrt(variance), rates, law.chosen, law.spread)
 
 
-def _log_densities(tails: Array, scale: Array, u: Array) -> tuple[Array, Array]:
-    """Of clean and of wrong observations."""
+def _all_log_joint(law: Law) -> tuple[Array, Array]:
+    """`_log_joint` of every bin of the histogram, for every ν (V, BINS)."""
+    every = jax.vmap(_log_joint, (0, 0, 0, None))
+    made: tuple[Array, Array] = every(jnp.asarray(TAILS), law.scale, law.rate, jnp.asarray(CENTRES))
+    return made
+
+
+def _log_joint(tails: Array, scale: Array, rates: Array, u: Array) -> tuple[Array, Array]:
+    """Log-densities of u together with its being clean, and with its being wrong."""
     constant = jax.lax.lgamma((tails + 1) / 2) - jax.lax.lgamma(tails / 2) - 0.5 * jnp.log(tails * np.pi)
     clean = constant - jnp.log(scale) - (tails + 1) / 2 * jnp.log1p((u / scale) ** 2 / tails)
     size = jnp.abs(u) / scale
-    within = -jnp.log(2 * np.log(FARTHEST / NEAREST) * jnp.maximum(size, NEAREST)) - jnp.log(scale)
-    bad = jnp.where(size > NEAREST, within, -jnp.inf)
-    return clean, bad
+    width = np.log(FARTHEST / NEAREST) / BANDS
+    within = jnp.log(rates)[_band(size)] - jnp.log(2 * width * jnp.maximum(size, NEAREST)) - jnp.log(scale)
+    return jnp.log1p(-rates.sum()) + clean, jnp.where(size > NEAREST, within, -jnp.inf)
+
+
+def _band(size: Array) -> Array:
+    """Which band an innovation of this many s is in; the first or the last where it is in none."""
+    place = jnp.log(jnp.maximum(size, NEAREST) / NEAREST) * (BANDS / np.log(FARTHEST / NEAREST))
+    return jnp.clip(place, 0, BANDS - 1).astype(jnp.int32)
 
 
 def _spread(counts: Array) -> Array:

@@ -14,7 +14,7 @@ from jax import Array
 from jax.tree_util import register_dataclass
 
 from undertow.programs.program import program
-from undertow.tracker import events, law, scales
+from undertow.tracker import calibration, events, law, scales
 from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, discounted, simplex_weights
 from undertow.tracker.predictors.base import Given, Prediction, Predictor
 from undertow.tracker.predictors.covariance import covariances
@@ -55,6 +55,7 @@ class Core:
         error: Mean log of the relative error of the answer.
         refits: Errors of CP models with and without a fit to the slice itself (C, 2).
         size: Discounted squared size of a slice.
+        calibration: Of what the predictors say of their own errors.
         law: Of the innovations.
         events: What lasts.
         last: The last answer (n,).
@@ -69,6 +70,7 @@ class Core:
     error: Array
     refits: Array
     size: Array
+    calibration: calibration.Calibration
     law: law.Law
     events: events.Events
     last: Array
@@ -98,6 +100,7 @@ class Verdict:
         error: With this slice.
         past: What the past alone predicts.
         size: With this slice.
+        calibration: With this slice.
         slice_off: Whether the slice as a whole is wrong.
         changed: Entries that have changed for good.
     """
@@ -120,6 +123,7 @@ class Verdict:
     error: Array
     past: Array
     size: Array
+    calibration: calibration.Calibration
     slice_off: Array
     changed: Array
 
@@ -141,6 +145,7 @@ def init(entries: int, cps: int) -> Core:
         error=jnp.zeros(()),
         refits=jnp.zeros((cps, 2)),
         size=jnp.zeros(()),
+        calibration=calibration.init(size, entries),
         law=law.init(),
         events=events.init(entries),
         last=jnp.zeros(entries),
@@ -167,6 +172,8 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
         jnp.where(sound, made, one)
         for made, one in ((means, level.mean), (variances, level.variance), (noises, level.noise))
     )
+    claimed, factors = variances + noises, calibration.factors(core.calibration)
+    variances, noises = variances * factors, noises * factors
     both = jax.vmap(simplex_weights)(core.gram)
     previous = both[jnp.argmin(core.paces)]
     probability, _, _ = _outliers(core, values, mask, previous, means, variances, noises)
@@ -202,10 +209,11 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     surprise = 0.5 * jnp.log(
         jnp.where(usual_entries, unexpected, 0).sum() / jnp.maximum(usual_entries.sum(), 1) + 1e-12
     )
-    found = events.decide(core.events, probability, innovation, mask, surprise)
+    found = events.decide(core.events, probability, innovation, mask, surprise, law.rate(core.law))
     probability = jnp.where(found.slice_off & mask, 1, probability)
     withheld = jnp.where(found.accept, 0, probability)
     learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off
+    calibrated = calibration.learned(core.calibration, values - means, claimed, learn * (core.seen > 1))
     held = _held_out(values, mask, core.seen)
     return Verdict(
         mean=mean,
@@ -226,6 +234,7 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
         error=jnp.where(judged, error, core.error),
         past=past_weights @ past,
         size=jnp.where(mask.any(), usual, core.size),
+        calibration=calibrated,
         slice_off=found.slice_off,
         changed=found.accept,
     )
@@ -294,10 +303,18 @@ def learn(
         paces=verdict.paces,
         error=verdict.error,
         size=verdict.size,
+        calibration=verdict.calibration,
         law=law.learned(core.law, verdict.innovation, clean & (core.seen > 1)),
         refits=refits,
         events=events.learned(
-            core.events, verdict.probability, verdict.innovation, values, mask, verdict.slice_off, verdict.surprise
+            core.events,
+            verdict.probability,
+            verdict.innovation,
+            values,
+            mask,
+            verdict.slice_off,
+            verdict.surprise,
+            law.rate(core.law),
         ),
         last=jnp.where(verdict.slice_off | ~anything, core.last, z),
         seen=core.seen + (anything & ~verdict.slice_off),

@@ -1,0 +1,53 @@
+"""Factors that make what predictors claim of their errors true."""
+
+import jax
+import numpy as np
+import pytest
+
+from undertow.tracker import calibration
+from undertow.tracker.calibration import MEMORY, PRIOR_COUNT, Calibration
+
+K, ENTRIES = 2, 30
+learned, factors = jax.jit(calibration.learned), jax.jit(calibration.factors)
+ALL = np.ones(ENTRIES, np.float32)
+
+
+def test_before_anything_is_seen_claims_are_believed():
+    np.testing.assert_array_equal(factors(calibration.init(K, ENTRIES)), 1)
+
+
+def test_claims_become_true_for_every_predictor_and_entry():
+    rng = np.random.default_rng(0)
+    true = rng.uniform(0.5, 2, (K, ENTRIES))
+    claimed = np.array([[0.01], [50.0]]) * np.ones((K, ENTRIES))
+    state = calibration.init(K, ENTRIES)
+    for _ in range(300):
+        state = learned(state, true * rng.normal(size=true.shape), claimed, ALL)
+    ratio = np.asarray(factors(state)) * claimed / true**2
+    assert 0.8 < np.median(ratio) < 1.1
+    assert (ratio > 0.3).all()
+    assert (ratio < 3).all()
+
+
+def test_sums_are_discounted_and_drawn_towards_those_of_all_entries():
+    squares, count = np.arange(1.0, K * ENTRIES + 1).reshape(K, ENTRIES), np.arange(ENTRIES) + 4.0
+    shared = np.sqrt(squares / count).mean(1, keepdims=True) ** 2
+    expected = (squares + PRIOR_COUNT * shared) / (count + PRIOR_COUNT)
+    state = Calibration(squares.astype(np.float32), count.astype(np.float32))
+    np.testing.assert_allclose(factors(state), expected, rtol=1e-5)
+    weights = np.where(np.arange(ENTRIES) % 2, 0.5, 0).astype(np.float32)
+    after = learned(state, np.full((K, ENTRIES), 0.2), np.ones((K, ENTRIES)), weights)
+    seen = weights > 0
+    np.testing.assert_allclose(after.squares, np.where(seen, MEMORY * squares + 0.5 * 0.04, squares), rtol=1e-5)
+    np.testing.assert_allclose(after.count, np.where(seen, MEMORY * count + 0.5, count), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e15])
+def test_one_gross_error_widens_little(size):
+    state = calibration.init(K, ENTRIES)
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        state = learned(state, rng.normal(size=(K, ENTRIES)), np.ones((K, ENTRIES)), ALL)
+    before = np.asarray(factors(state))
+    after = np.asarray(factors(learned(state, np.full((K, ENTRIES), size), np.ones((K, ENTRIES)), ALL)))
+    assert (after < 1.5 * before).all()
