@@ -1,10 +1,10 @@
 """The law of standardised innovations u: Student's t with learned tails and scale, contaminated by outliers.
 
-f(u) = (1 − π) t_ν(u / s) / s + Σ_b π_b g_b(u / s) / s, where g_b is log-uniform in the b-th half of an order of magnitude
-beyond 3 s and π = Σ π_b: how many outliers there are and how large they usually are is learned. All that is kept is a
-discounted histogram of log |u|. From it come the scale of the error bars (so that 95 % of clean observations lie within
-±1.96 std), and ν, s and π by expectation–maximisation, ν being the best of a few. Heavy tails are not taken for
-outliers: ν explains them.
+f(u) = (1 − π) t_ν(u / s) / s + Σ_b π_b g_b(u / s) / s, where g_b is log-uniform in the b-th half of an order of
+magnitude beyond 3 s and π = Σ π_b: how many outliers there are and how large they usually are is learned. All that is
+kept is a discounted histogram of log |u|. From it come the scale of the error bars (so that 95 % of clean observations
+lie within ±1.96 std), and ν, s and π by expectation–maximisation, ν being the best of a few. Heavy tails are not taken
+for outliers: ν explains them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ MOST = 0.4
 ITERATIONS = 4
 """Of expectation–maximisation, per slice."""
 COVERED, QUANTILE = 0.95, 1.96
-SMALLEST_SCALE = 0.5
-"""Of s, and of the factor of error bars: where most entries never change, their innovations are all 0."""
+SMALLEST_SCALE, SMALLEST_SPREAD = 0.8, 0.5
+"""Of s, and of the factor of error bars: where most entries never change, their innovations are all 0, and what is not
+must not become an outlier for that."""
 
 
 @register_dataclass
@@ -113,6 +114,8 @@ def _improved(law: Law) -> Law:
     inside = _band(centres / law.scale[:, None])[:, :, None] == jnp.arange(BANDS)
     found = (bad[:, :, None] * inside).sum(1)
     rates = (found + RATE_A / BANDS) / (law.counts.sum() + RATE_A + RATE_B)
+    # Gross errors are not confined to the margin: what lies there alone is the tail of an odd law, of counts for one.
+    rates = rates.at[:, 0].min(rates[:, 1:].sum(1))
     rates = rates * jnp.minimum(1, MOST / rates.sum(1, keepdims=True))
     variance = jnp.maximum(variance, SMALLEST_SCALE**2)
     return Law(law.counts, jnp.sqrt(variance), rates, law.chosen, law.spread)
@@ -145,7 +148,7 @@ def _spread(counts: Array) -> Array:
     """The 95 % quantile of clean |u| over 1.96."""
     below = jnp.cumsum(counts) / jnp.maximum(counts.sum(), 1e-6)
     quantile = jnp.interp(COVERED, below, jnp.asarray(EDGES[1:], jnp.float32))
-    return jnp.maximum(quantile / QUANTILE, SMALLEST_SCALE)
+    return jnp.maximum(quantile / QUANTILE, SMALLEST_SPREAD)
 
 
 def _normal_cdf(edge: float) -> float:

@@ -27,6 +27,8 @@ NAMES = (*LEVEL.names, *(name for one in OTHERS for name in one.names))
 """In the order of their weights; those of the CP models follow."""
 SUSPICIOUS = 5.0
 """Standard deviations from its level from which on an observation counts less for the others of its slice."""
+FAR = 10.0
+"""Standard deviations from which on an outlier says nothing about the usual errors."""
 MISSED_BY_ALL = 6.0
 """Times the mean error of the best predictor of each entry, beyond which an entry counts less for the weights."""
 HELD_OUT = 16
@@ -213,7 +215,9 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     probability = jnp.where(found.slice_off & mask, 1, probability)
     withheld = jnp.where(found.accept, 0, probability)
     learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off
-    calibrated = calibration.learned(core.calibration, values - means, claimed, learn * (core.seen > 1))
+    # What is not far off counts even if it is flagged, or flags would make errors look smaller and give more flags.
+    counted = jnp.where(jnp.abs(innovation) < FAR, weight * ~found.slice_off, learn) * (core.seen > 1)
+    calibrated = calibration.learned(core.calibration, values - means, claimed, counted)
     held = _held_out(values, mask, core.seen)
     return Verdict(
         mean=mean,
