@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import datetime
-import math
+import re
+
+import numpy as np
 
 from undertow.service.errors import Invalid
 
-_LAST = datetime.datetime(9999, 1, 1, tzinfo=datetime.UTC).timestamp()
+_SECONDS = re.compile(r"-?\d{9,11}(\.\d+)?")
+"""Seconds since 1970 as text, as they come in an address; fewer digits may be a date."""
+_FIRST, _LAST = (datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in (1700, 2200))
+"""Dates between which they are kept to the nanosecond."""
 
 
 def now() -> str:
     """The present."""
-    return _text(datetime.datetime.now(datetime.UTC))
+    return _text(datetime.datetime.now(datetime.UTC), "milliseconds")
 
 
 def checked(time: str | int | float | None) -> str | None:
@@ -24,21 +29,28 @@ def checked(time: str | int | float | None) -> str | None:
     if time is None:
         return None
     try:
-        if isinstance(time, str):
+        if isinstance(time, str) and not _SECONDS.fullmatch(time):
             moment = datetime.datetime.fromisoformat(time)
             moment = moment.replace(tzinfo=datetime.UTC) if moment.tzinfo is None else moment
-            return _text(moment.astimezone(datetime.UTC))
-        if math.isfinite(time) and abs(time) < _LAST:
-            return _text(datetime.datetime.fromtimestamp(float(time), datetime.UTC))
+            moment = moment.astimezone(datetime.UTC)
+        else:
+            moment = datetime.datetime.fromtimestamp(float(time), datetime.UTC)
+        if _FIRST < moment < _LAST:
+            return _text(moment)
     except (ValueError, OverflowError, OSError):
         pass
     raise Invalid(f"time must be a date such as 2024-05-01T12:00:00Z or seconds since 1970, got {time!r:.60}")
 
 
-def moment(time: str) -> datetime.datetime:
+def moment(time: str) -> np.datetime64:
     """What `checked` made of it, as a date."""
-    return datetime.datetime.fromisoformat(time)
+    return np.datetime64(time.removesuffix("Z"))
 
 
-def _text(moment: datetime.datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
+def milliseconds(time: str) -> int:
+    """Since 1970."""
+    return int(moment(time).astype("datetime64[ms]").astype(np.int64))
+
+
+def _text(moment: datetime.datetime, precision: str = "auto") -> str:
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")

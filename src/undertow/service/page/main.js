@@ -182,7 +182,7 @@ function drawCurves() {
   charts.noise.draw(s.sequence, line(n.noise_std), { from: 0, ...now });
   charts["outlier rate"].draw(s.sequence, line(n.outlier_rate), { from: 0, ...now });
   charts.calibration.draw(s.sequence, line(n.calibration), { from: 0, to: 1, guide: 0.95, ...now });
-  charts.calibration.note.textContent = "within 1.96 std; 0.95 is right";
+  charts.calibration.note.textContent = "should be 0.95";
   const names = Object.keys(s.weights);
   charts["weights of the predictors"].draw(s.sequence, names.map((name, i) => ({ name: name.replace(/_/g, " "), values: s.weights[name], colour: shares[i % shares.length] })), { from: 0, to: 1, stacked: true, ...now });
 }
@@ -247,7 +247,7 @@ async function fetchIncidents() {
         if (state.stream.shape.length > 2) state.fillModes();
         state.cell = place;
       }
-      await goTo(one.last);
+      await goTo(Math.min(one.last, Math.max(one.since, Number(at("time").min))));
       if (one.entries.length) await pickCell(one.entries[0]);
     },
     said: async (one, wrong) => { await postJson(`/api/streams/${name}/incidents/${one.id}/feedback`, { false_alarm: wrong }); await fetchIncidents(); },

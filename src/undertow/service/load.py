@@ -1,0 +1,189 @@
+"""How a service stands load and ``kill -9``: ``python -m undertow.service.load`` feeds many streams.
+
+What it promises is checked at the end: nothing acknowledged is lost, nothing is learned twice, and what some of the
+streams gave, slice by slice, is what a tracker alone gives that was never disturbed, with the same incidents.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.client import AsyncClient, ClientError
+from undertow.service import times
+from undertow.service.settings import Limits
+from undertow.service.spec import checked_spec
+
+_SERVE = "from undertow.cli import main; main()"
+_START = 1_700_000_000
+
+
+def slice_of(stream: int, number: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """The same whenever it is asked for: a wave with noise and gaps; in every fifth stream a row fails."""
+    draw = np.random.default_rng([stream, number])
+    rows = 1 + np.arange(shape[0]) % 5
+    x = 50 * np.multiply.outer(rows, 1 + np.arange(shape[1]) % 3) * (1 + 0.3 * np.sin(number / 9 + stream))
+    x = x + draw.normal(size=shape)
+    x[draw.random(shape) < 0.1] = np.nan
+    if stream % 5 == 0 and 40 <= number < 46:
+        x[stream % shape[0]] += 300
+    return np.asarray(x, np.float64)
+
+
+class Load:
+    """One run of the load.
+
+    Args:
+        streams: How many.
+        seconds: How long they are fed.
+        kills: How often the service is killed meanwhile.
+        shape: Of a slice.
+        store: Of the service.
+        port: Of the service.
+    """
+
+    def __init__(self, streams: int, seconds: float, kills: int, shape: tuple[int, ...], store: str, port: int) -> None:
+        self.streams, self.seconds, self.kills, self.shape = streams, seconds, kills, shape
+        self.store, self.address, self.port = store, f"http://127.0.0.1:{port}", port
+        self.process: subprocess.Popen[bytes] | None = None
+        self.acknowledged = [0] * streams
+        self.latency: list[float] = []
+        self.slowest_restart = 0.0
+
+    def start(self) -> None:
+        """The service, as a process of its own."""
+        command = [sys.executable, "-c", _SERVE, "serve", "--store", self.store, "--port", str(self.port)]
+        if self.process is not None:
+            self.process.wait()
+        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+    async def run(self) -> dict[str, Any]:
+        """Feed, kill, and feed again."""
+        self.start()
+        async with AsyncClient(self.address) as client:
+            await _answering(client)
+            for number in range(self.streams):
+                await client.create(name_of(number), self.shape, false_alarms="1/10000")
+            await client.push(name_of(0), slice_of(0, 0, self.shape), sequence=0, time=_START, fields="")  # compiles
+            self.acknowledged[0] = 1
+            started = time.monotonic()
+            end = started + self.seconds
+            feeding = [asyncio.create_task(self._feed(client, number, end)) for number in range(self.streams)]
+            for kill in range(self.kills):
+                await asyncio.sleep(max(0.0, started + self.seconds * (kill + 1) / (self.kills + 1) - time.monotonic()))
+                assert self.process is not None
+                self.process.kill()
+                before = time.monotonic()
+                await asyncio.to_thread(self.start)
+                await _answering(client)
+                self.slowest_restart = max(self.slowest_restart, time.monotonic() - before)
+            await asyncio.gather(*feeding)
+            spent = time.monotonic() - started
+            found = await client.get("/api/streams")
+            lost = sum(
+                max(0, self.acknowledged[number] - one["next"])
+                for number, one in enumerate(sorted(found["streams"], key=lambda one: one["name"]))
+            )
+        return {
+            "streams": self.streams,
+            "kills": self.kills,
+            "slices": sum(self.acknowledged),
+            "slices_per_second": round(sum(self.acknowledged) / spent, 1),
+            "p50_ms": round(float(np.percentile(self.latency, 50)) * 1e3, 1),
+            "p99_ms": round(float(np.percentile(self.latency, 99)) * 1e3, 1),
+            "slowest_restart_s": round(self.slowest_restart, 1),
+            "lost": lost,
+        }
+
+    async def _feed(self, client: AsyncClient, stream: int, end: float) -> None:
+        """One slice after the other, each sent again until it is acknowledged."""
+        while time.monotonic() < end:
+            number, began = self.acknowledged[stream], time.monotonic()
+            values, when = slice_of(stream, number, self.shape), _START + 60 * number
+            try:
+                await client.push(name_of(stream), values, sequence=number, time=when, fields="")
+            except ClientError as error:
+                if error.status in (0, 429, 503):  # killed for longer than the client tries
+                    continue
+                raise
+            self.acknowledged[stream] += 1
+            self.latency.append(time.monotonic() - began)
+
+    async def compared(self, streams: list[int]) -> dict[str, Any]:
+        """What these streams gave beside trackers that were never disturbed."""
+        from undertow.tracker.estimator import Tracker
+
+        worst, same = 0.0, 0
+        async with AsyncClient(self.address) as client:
+            for stream in streams:
+                name, model = name_of(stream), Tracker()
+                spec = checked_spec({"shape": list(self.shape), "false_alarms": "1/10000"}, Limits())
+                watch, incidents = spec.incidents(), {}
+                for number in range(self.acknowledged[stream]):
+                    values = slice_of(stream, number, self.shape)
+                    result = model.update(values)
+                    when = times.checked(_START + 60 * number) or ""
+                    for change in watch.update(result, times.moment(when), values):
+                        incidents[change.incident.id] = change.incident.sentence
+                    if number >= self.acknowledged[stream] - 20:
+                        found = await client.get(f"/api/streams/{name}/slices/{number}", fields="mean")
+                        expected = result.mean.astype(np.float32)
+                        away = np.abs(np.array(found["mean"], np.float32) - expected) / np.abs(expected).max()
+                        worst = max(worst, float(away.max()))
+                given = await client.get(f"/api/streams/{name}/incidents")
+                same += incidents == {one["id"]: one["sentence"] for one in given["incidents"]}
+        return {"compared": len(streams), "largest_difference": worst, "same_incidents": same}
+
+
+def name_of(stream: int) -> str:
+    """Sorted as numbers are."""
+    return f"load-{stream:05d}"
+
+
+async def _answering(client: AsyncClient) -> None:
+    for _ in range(1200):
+        try:
+            await client.get("/readyz")
+            return
+        except ClientError:
+            await asyncio.sleep(0.05)
+    raise TimeoutError("the service did not start within minutes")
+
+
+def main(arguments: list[str] | None = None) -> dict[str, Any]:
+    """From the command line; prints what was found as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--shape", default="12,12")
+    parser.add_argument("--compare", type=int, default=10, help="streams that are learned again and compared")
+    parser.add_argument("--port", type=int, default=8766)
+    given = parser.parse_args(arguments)
+    shape = tuple(int(size) for size in given.shape.split(","))
+    with tempfile.TemporaryDirectory() as folder:
+        load = Load(given.streams, given.seconds, given.kills, shape, os.fspath(Path(folder) / "load.db"), given.port)
+        try:
+            found = asyncio.run(load.run())
+            found |= asyncio.run(load.compared(list(range(0, given.streams, max(1, given.streams // given.compare)))))
+        finally:
+            if load.process is not None:
+                load.process.kill()
+                load.process.wait()
+    print(json.dumps(found))
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The page in a real browser: Debian's chromium, driven through its own driver."""
+
+import shutil
+import threading
+import time
+
+import numpy as np
+import pytest
+from processes import running, start
+
+from undertow import Client
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        not (shutil.which("chromium") and shutil.which("chromedriver")),
+        reason="needs chromium and chromedriver: make browser",
+    ),
+]
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-dev-shm-usage",
+)
+
+
+@pytest.fixture
+def browser(tmp_path):
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, "--window-size=1400,1500", f"--user-data-dir={tmp_path / 'profile'}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    yield found
+    found.quit()
+
+
+def until(browser, script, seconds=30):
+    """What a script gives once it gives something true."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := browser.execute_script(f"return {script}"):
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"never true: {script}; console: {browser.get_log('browser')}")
+
+
+def serious(browser):
+    return [one for one in browser.get_log("browser") if one["level"] == "SEVERE"]
+
+
+def slice_of(number, shape, anomaly=False):
+    x = 10 + np.random.default_rng(number).normal(size=shape)
+    x[(0,) * len(shape)] = np.nan
+    if anomaly:
+        x[2] += 30
+    return x
+
+
+def fill(client, name="flows", shape=(6, 5), first=0, last=80, anomalies=()):
+    for number in range(first, last):
+        client.push(name, slice_of(number, shape, number in anomalies), sequence=number, fields="")
+
+
+def test_an_anomaly_is_one_incident_that_can_be_jumped_to_and_answered(browser, tmp_path):
+    with running(tmp_path / "s.db") as address, Client(address) as client:
+        labels = [[f"router-{n}" for n in range(6)], [f"port-{n}" for n in range(5)]]
+        client.create("flows", (6, 5), dims=["router", "port"], labels=labels, false_alarms="1/10000")
+        client.create("cube", (4, 3, 2), dims=["a", "b", "c"])
+        fill(client, "cube", (4, 3, 2), last=5)
+        fill(client, anomalies=range(60, 66))
+        browser.get(address + "/#flows")
+        until(browser, "undertow.frame && undertow.frame.sequence === 79")
+        until(browser, "document.querySelectorAll('#incidents li[data-id]').length === 1")
+        assert "router-2" in browser.execute_script("return document.querySelector('#incidents .jump').textContent")
+        browser.execute_script("document.querySelector('#incidents .jump').click()")
+        until(browser, "undertow.frame.sequence >= 60 && undertow.frame.sequence <= 66 && !undertow.live")
+        assert all(entry[0] == 2 for entry in browser.execute_script("return undertow.marks"))
+        until(browser, "!document.getElementById('cell').hidden")
+        assert "router router-2" in browser.execute_script("return document.querySelector('#cell b').textContent")
+        browser.execute_script("document.querySelector('#incidents .feedback').click()")
+        until(browser, "document.querySelector('#incidents li').dataset.false === 'true'")
+        assert client.incidents("flows")[0]["false_alarm"] is True
+        # Scrubbing, by the slider and by keys.
+        browser.execute_script("const t = document.getElementById('time'); t.value = 7; t.oninput()")
+        until(browser, "undertow.frame.sequence === 7")
+        browser.execute_script(
+            "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))"
+        )
+        until(browser, "undertow.frame.sequence === 8")
+        # Back to live: maps and curves move.
+        browser.execute_script("document.getElementById('live').click()")
+        fill(client, first=80, last=90)
+        until(browser, "undertow.frame.sequence === 89 && undertow.series.sequence.at(-1) === 89")
+        # More than two modes: another plane.
+        browser.execute_script(
+            "[...document.querySelectorAll('#streams button')].find(b => b.textContent.includes('cube')).click()"
+        )
+        until(browser, "undertow.stream.name === 'cube' && undertow.frame && document.querySelector('#modes input')")
+        browser.execute_script("const s = document.querySelector('#modes input'); s.value = 1; s.oninput()")
+        assert browser.execute_script("return undertow.plane.fixed") == [0, 0, 1]
+        assert serious(browser) == []
+
+
+def test_the_page_comes_back_after_a_restart(browser, tmp_path):
+    process, address = start(tmp_path / "s.db")
+    port = int(address.rpartition(":")[2])
+    with Client(address) as client:
+        client.create("flows", (6, 5))
+        fill(client, last=10)
+        browser.get(address)
+        until(browser, "undertow.frame && undertow.frame.sequence === 9")
+        process.kill()
+        process.wait()
+        until(browser, "document.getElementById('connection').dataset.state === 'off'")
+        with running(tmp_path / "s.db", port):
+            until(browser, "document.getElementById('connection').dataset.state === 'on'")
+            fill(client, first=10, last=15)
+            until(browser, "undertow.frame.sequence === 14")
+
+
+def test_redraws_of_a_large_stream(browser, tmp_path, record_property):
+    with running(tmp_path / "s.db") as address, Client(address) as client:
+        client.create("video", (144, 176))
+        browser.get(address)
+        stop = threading.Event()
+
+        def feed():
+            number = 0
+            while not stop.is_set():
+                client.push("video", slice_of(number % 20, (144, 176)), fields="")
+                number += 1
+
+        thread = threading.Thread(target=feed)
+        thread.start()
+        try:
+            until(browser, "undertow.redraws > 5", 60)
+            before, started = browser.execute_script("return undertow.redraws"), time.monotonic()
+            time.sleep(5)
+            rate = (browser.execute_script("return undertow.redraws") - before) / (time.monotonic() - started)
+        finally:
+            stop.set()
+            thread.join()
+        print(f"{rate:.1f} redraws a second of 144×176")
+        record_property("redraws a second", rate)
+        assert rate > 0  # how many depends on the machine; the figure is printed
+        assert serious(browser) == []
