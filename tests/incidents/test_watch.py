@@ -50,7 +50,7 @@ def test_a_row_that_fails_is_one_incident_with_a_beginning_and_an_end():
     found = only(changes)
     assert (found.kind, found.rows, found.since, found.until, found.side) == ("row", ((0, 2),), 70, 89, "above")
     assert changes[0][:2] == (70, "opened")
-    assert changes[-1][:2] == (92, "closed")
+    assert changes[-1][:2] == (99, "closed")
 
 
 def test_a_router_is_a_row_and_a_column_and_one_incident():
@@ -123,11 +123,39 @@ def test_a_scene_that_changes():
 
 
 def test_dead_sensors_are_one_incident_until_they_move():
-    dead = {t: {"dead": (np.array([0, 3]), np.array([1, 1]))} for t in range(70, 90)}
-    changes, _ = watched(clean(120, seed=SEED), events=dead)
+    def change(slices):
+        slices[70:100, [0, 3], 1] = 0.3
+
+    changes, _ = watched(planted(change))
     found = only(changes)
-    assert (found.kind, found.since, found.until, found.count) == ("dead", 70, 89, 2)
+    assert (found.kind, found.since, found.until, found.count) == ("dead", 70, 99, 2)
     assert "same number for ever" in found.sentence
+
+
+def test_sensors_that_often_stay_are_not_dead():
+    slices = np.round(0.3 * clean(1500, seed=SEED))  # mostly 0
+    changes, _ = watched(slices)
+    assert [one.kind for _, _, one in changes if one.kind == "dead"] == []
+
+
+def test_without_values_the_model_says_who_is_dead():
+    watch = Incidents((6, 5))
+    told = []
+    for t, u in enumerate(clean(120, seed=SEED)):
+        dead = (np.array([0]), np.array([1])) if 70 <= t < 90 else ()
+        told += [(t, one.what, one.incident.kind) for one in watch.update(result(u, dead=dead))]
+    assert told == [(70, "opened", "dead"), (90, "closed", "dead")]
+
+
+def test_what_the_model_has_followed_is_a_lasting_change_though_it_did_not_say_so():
+    watch = Incidents((6, 5))
+    for t, u in enumerate(clean(120, seed=SEED)):
+        given = result(u)
+        if t >= 80:  # at 80 and 81 it is off, then the mean has followed
+            u[2, 2] += 20.0 * (t < 82)
+            given.mean[2, 2] = 20.0 * (t >= 82)
+        watch.update(given, values=u + given.mean)
+    assert [(one.kind, one.since, one.until) for one in watch.recent] == [("change", 80, 81)]
 
 
 def test_it_does_not_flap():
@@ -275,6 +303,6 @@ def test_json_and_back():
 @pytest.mark.parametrize("shape", [(7,), (6, 5), (4, 3, 2)])
 @pytest.mark.parametrize("tails", [None, 3])
 def test_the_rate_is_kept(shape, tails):
-    """Five times 1000 clean slices with one false incident in 250 asked for."""
-    count = sum(watched(clean(1000, shape, seed, tails), false_alarms="1/250")[1].count for seed in range(5))
-    assert 1 <= count <= 36  # 19.4 are asked for
+    """Twice 900 clean slices with one false incident in 100 asked for."""
+    count = sum(watched(clean(900, shape, seed, tails), false_alarms="1/100")[1].count for seed in range(2))
+    assert 2 <= count <= 32  # 17.4 are asked for

@@ -131,6 +131,28 @@ def faults(seeds: Seeds = 5, first_seed: FirstSeed = 0, data: Data = None) -> No
     show_tables(lambda bars: study(range(first_seed, first_seed + seeds), bars, data))
 
 
+@bench.command()
+def incidents(
+    seeds: Seeds = 3,
+    first_seed: FirstSeed = 0,
+    slices: Annotated[int, typer.Option(min=100, help="Of each clean stream, five minutes each.")] = 1440,
+    out: Out = OUT,
+    data: Data = None,
+) -> None:
+    """False incidents a day on clean streams beside what was asked for; planted faults and a labelled recording."""
+    from undertow.lab.studies.incidents import incidents as study
+
+    records: list[dict[str, Any]] = []
+
+    def tables(bars: Any) -> list[StudyTable]:
+        made, found = study(range(first_seed, first_seed + seeds), slices, bars, data)
+        records.extend(found)
+        return made
+
+    show_tables(tables)
+    _write_numbers(out, "incidents", records)
+
+
 bench.command()(tracker)
 bench.command()(ablation)
 

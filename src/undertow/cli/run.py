@@ -19,6 +19,7 @@ from undertow.cli.signals import SIGNALS
 from undertow.cli.source_options import FollowingOptions
 from undertow.cli.terminal import printable
 from undertow.config import PRESETS, make_config
+from undertow.incidents.rate import DEFAULT
 from undertow.runs import RunSummary
 from undertow.runs import run as run_stream
 from undertow.runs.checkpoints import stopped
@@ -48,6 +49,23 @@ class ResultOptions:
         bool, _option("Results", "Alerts as CSV: no text is a formula to a spreadsheet.", "--spreadsheet-safe")
     ] = False
     report: Annotated[bool, _option("Results", "Write the report too.", "--report")] = False
+
+
+@dataclass(frozen=True)
+class IncidentOptions:
+    """How many false alarms are accepted, and who hears of incidents."""
+
+    false_alarms: Annotated[
+        str, _option("Incidents", "False incidents accepted: 1/day, 1/1000 (slices), 'fdr 10%', or none.")
+    ] = DEFAULT
+    slice_seconds: Annotated[float | None, _option("Incidents", "Time between slices, where they have no dates.")] = (
+        None
+    )
+    deliver: Annotated[
+        list[str] | None,
+        _option("Incidents", "Tell of each, when it opens and closes: FILE.jsonl, https://, smtp://, nats://."),
+    ] = None
+    exit_code: Annotated[bool, _option("Incidents", "Exit with 3 if there were incidents.", "--exit-code")] = False
 
 
 @dataclass(frozen=True)
@@ -106,6 +124,7 @@ class ModelOptions:
         return f"the model is RobustCP (--model cp), since its settings were given: {', '.join(self.given())}"
 
 
+_INCIDENTS = 3  # exit code
 _OF_CP = ("preset", "max_rank", "window", "forgetting", "set_")
 
 
@@ -130,6 +149,7 @@ class CheckpointOptions:
 def run(
     source: Annotated[str, typer.Argument(help="File, folder, or - for standard input.", show_default=False)],
     results: ResultOptions,
+    incidents: IncidentOptions,
     model: ModelOptions,
     checkpoints: CheckpointOptions,
     reading: FollowingOptions,
@@ -149,6 +169,7 @@ def run(
       undertow run scan.nii.gz --model cp --window 10 --max-rank 8
       undertow run sensors.nc --variable temperature --alerts parquet
       sensor-feed | undertow run - --store live.zarr
+      undertow run flows.csv --time t --false-alarms 1/day --deliver https://example.org/hook --exit-code
       undertow run lobby.mp4 --resume        # after a kill, a crash, Ctrl-C
 
     The store opens with xarray.open_zarr; undertow report, export and inspect read it too.
@@ -160,6 +181,9 @@ def run(
         alerts=None if results.alerts == "none" else results.alerts,  # type: ignore[arg-type]
         threshold=results.threshold,
         spreadsheet_safe=results.spreadsheet_safe,
+        false_alarms=None if incidents.false_alarms == "none" else incidents.false_alarms,
+        slice_seconds=incidents.slice_seconds,
+        deliver=tuple(incidents.deliver or ()),
         limit=limit,
         on_bad=reading.on_bad,  # type: ignore[arg-type]
         **asdict(checkpoints),
@@ -168,6 +192,8 @@ def run(
     SIGNALS.sentence = lambda: stopped(folder)
     summary = _run(source, reading, model, folder, options, quiet=as_json)
     _show(summary, results.report, as_json)
+    if incidents.exit_code and summary.incidents:
+        raise typer.Exit(_INCIDENTS)
 
 
 def _run(
@@ -226,7 +252,11 @@ def _show(summary: RunSummary, report: bool, as_json: bool) -> None:
         )
     for code, count in sorted(summary.flags.items(), key=lambda item: -item[1])[:3]:
         lines.append(f"[yellow]{code.lower().replace('_', ' ')}[/]: {_counted(count, 'slice')}")
-    lines += [escape(printable(text)) for text in summary.events]
+    if summary.incidents:
+        lasting = f", {summary.open_incidents} of them open" if summary.open_incidents else ""
+        lines.append(f"[bold]{_counted(summary.incidents, 'incident')}[/]{lasting}")
+    said = [f"  {text}" for text in summary.newest_incidents] if summary.incidents else summary.events
+    lines += [escape(printable(text)) for text in said]
     lines += [f"{name.capitalize() + ':':7} [bold]{escape(printable(path))}[/]" for name, path in files.items()]
     Console().print("\n".join(lines), highlight=False, soft_wrap=True)
 

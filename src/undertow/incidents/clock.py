@@ -40,6 +40,12 @@ class Clock:
         self._last = now
         return shown(time)
 
+    def before(self, slices: int) -> str | float | None:
+        """About when it was, this many steps ago; None where there are no dates."""
+        if self._last is None or self.step is None:
+            return None
+        return shown(np.datetime64(self._last - round(1e9 * slices * self.step), "ns"))
+
     def state(self) -> dict[str, Any]:
         """Plain JSON."""
         return {"last": self._last, "steps": self._steps}

@@ -43,6 +43,8 @@ def group(off: Bools, likely: Bools, observed: Bools, candidates: Rows, whole: b
     if whole or (observed.sum() >= FEWEST and off.sum() > MOST * observed.sum()):
         return Group("slice", (), observed & unusual)
     rows, inside = _rows(unusual, observed, candidates)
+    if rows and (inside & observed).sum() > MOST * observed.sum():
+        return Group("slice", (), observed & unusual)
     if rows:
         # What lies outside of a failing row begins with it, and so belongs to it.
         return Group("row", rows, (off | (inside & unusual)) & observed)

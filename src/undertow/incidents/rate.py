@@ -73,8 +73,8 @@ class FalseAlarms:
             return min(self.value, LARGEST)
         if step is None:
             raise ValueError(
-                f"false_alarms={self.text!r} needs to know how long a slice lasts: give times (as dates) or step in "
-                "seconds, or ask for a number in n slices, '1/1000'"
+                f"false_alarms={self.text!r} needs to know how long a slice lasts: give times (as dates), or step in "
+                "seconds (--slice-seconds), or ask for a number in n slices, '1/1000'"
             )
         return min(self.value * step, LARGEST)
 

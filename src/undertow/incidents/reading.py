@@ -18,17 +18,23 @@ class Seen:
 
     Attributes:
         innovation: In standard deviations; NaN where nothing was observed.
-        amount: Distance from what was expected, in units of the data.
+        expected: What the model says that each entry should be.
+        amount: Distance from that, in units of the data.
+        values: What was observed, NaN where nothing was; None where that is not at hand.
         changed: Entries whose change is believed to last.
         dead: Entries that give the same number for ever.
         off: Root mean square, in standard deviations, of a slice that is wrong as a whole; else 0.
+        off_share: Share of its entries that lie farther off than two standard deviations.
     """
 
     innovation: Floats
+    expected: Floats
     amount: Floats
+    values: Floats | None
     changed: Bools
     dead: Bools
     off: float
+    off_share: float
 
     @property
     def observed(self) -> Bools:
@@ -68,12 +74,13 @@ def read(result: Any, shape: tuple[int, ...], values: Any = None) -> Seen:
             innovation = np.where(np.isfinite(given), innovation, np.nan)
     events = getattr(result, "events", None)
     changed, dead = (_mask(getattr(events, name, ()), shape) for name in ("changed", "dead"))
-    off = 0.0
-    if getattr(events, "slice_off", False):
-        ratio = np.divide(amount, std, out=np.zeros(shape), where=(std > 0) & (probability > 0.5))
-        off = max(float(np.sqrt(np.mean(ratio[probability > 0.5] ** 2))) if (probability > 0.5).any() else 1.0, 1.0)
-    innovation = np.clip(innovation, -1e8, 1e8)
-    return Seen(innovation.ravel(), amount.ravel(), changed.ravel(), dead.ravel(), off)
+    off, share, flagged = 0.0, 0.0, probability > 0.5
+    if getattr(events, "slice_off", False) and flagged.any():
+        ratio = np.minimum(np.abs(np.divide(amount, std, out=np.zeros(shape), where=std > 0)[flagged]), 1e8)
+        off, share = max(float(np.sqrt(np.mean(ratio**2))), 1.0), float((ratio > 2).mean())
+    flat = None if values is None else given.ravel()
+    innovation = np.clip(innovation, -1e8, 1e8).ravel()
+    return Seen(innovation, mean.ravel(), amount.ravel(), flat, changed.ravel(), dead.ravel(), off, share)
 
 
 def _mask(positions: Any, shape: tuple[int, ...]) -> Bools:

@@ -17,6 +17,7 @@ from undertow.incidents.naming import Names
 from undertow.incidents.rate import FalseAlarms, online_fdr, remembered
 from undertow.incidents.reading import Bools, Floats, Seen, read
 from undertow.incidents.scores import FAMILIES, LASTING, Scorer, Scores
+from undertow.incidents.stuck import Stuck
 from undertow.incidents.tails import combined, largest
 from undertow.serialization.container import from_bytes, to_bytes
 
@@ -26,7 +27,7 @@ UNUSUAL = 2.0
 """Surprise from which on an entry counts as unusual: one in seven does in a clean slice."""
 STILL = 4.0
 """Surprise of an incident's entries from which on it still lasts."""
-CALM = 3
+CALM = 10
 """Observed slices in a row without it, after which an incident is closed."""
 TOGETHER = 5
 """Slices within which what begins is taken for one incident."""
@@ -38,18 +39,27 @@ RECENT = 100
 """Closed incidents that are kept, so that users can say something about them."""
 LEAST_FACTOR, MOST_FACTOR = 1.25, 20.0
 """By which a false alarm raises the bar."""
+CANDIDATES = len(FAMILIES) + 1
+"""Among which the rate of false incidents is divided: the families, and dead sensors."""
+KEPT_SHARE = 0.5
+"""Of the distance at the peak of an incident: what is expected has moved by as much if a change lasts."""
 STATE_VERSION = 1
 
 
 @dataclass
 class _Open:
-    """An open incident: the entries that belong to it, those that have been off, and slices without it."""
+    """An open incident: its entries, those that have been off, the farthest of them, and slices without it."""
 
     incident: Incident
     members: Bools
     counted: Bools
-    peak: float
+    peak: float = 0.0
     calm: int = 0
+    place: int = 0
+    expected: float = 0.0
+
+
+_NUMBERS = ("peak", "calm", "place", "expected")
 
 
 class Incidents:
@@ -95,6 +105,7 @@ class Incidents:
         self.false_alarms = FalseAlarms.parse(false_alarms)
         self._clock = Clock(step)
         self._scorer = Scorer(self.shape)
+        self._stuck = Stuck.new(int(np.prod(self.shape)))
         self._open: list[_Open] = []
         self._recent: list[Incident] = []
         self._slices = self._learned = 0
@@ -204,9 +215,12 @@ class Incidents:
             "clock": self._clock.state(),
             "feedback": self._feedback,
             "recent": [one.to_json() for one in self._recent],
-            "open": [{"incident": one.incident.to_json(), "calm": one.calm, "peak": one.peak} for one in self._open],
+            "open": [
+                {"incident": one.incident.to_json(), **{name: getattr(one, name) for name in _NUMBERS}}
+                for one in self._open
+            ],
         }
-        arrays = self._scorer.arrays()
+        arrays = self._scorer.arrays() | self._stuck.arrays()
         size, count = int(np.prod(self.shape)), len(self._open)
         for name in ("members", "counted"):
             arrays[f"open.{name}"] = np.array([getattr(one, name) for one in self._open]).reshape(count, size) > 0
@@ -230,11 +244,11 @@ class Incidents:
                 Incident.from_json(one["incident"]),
                 np.array(arrays["open.members"][position], bool),
                 np.array(arrays["open.counted"][position], bool),
-                float(one["peak"]),
-                int(one["calm"]),
+                **{name: one[name] for name in _NUMBERS},
             )
             for position, one in enumerate(header["open"])
         ]
+        self._stuck.restore(dict(arrays))
         self._clock.restore(header["clock"])
         self._scorer, self._open = scorer, opened
         self._recent = [Incident.from_json(one) for one in header["recent"]]
@@ -255,15 +269,17 @@ class Incidents:
         owned = np.zeros(seen.observed.size, bool)
         for one in self._open:
             owned |= one.members
+        if seen.values is not None:
+            self._stuck.learn(seen.values)
         scores = self._scorer.score(seen.innovation, owned, seen.off)
         changes = self._last(seen, scores, number, time)
         level = self._level()
         alarmed = np.zeros(len(FAMILIES), bool)
         if self._learned > WARM_UP and level is not None:
-            alarmed = scores.surprise >= -math.log(level / len(FAMILIES))
+            alarmed = scores.surprise >= -math.log(level / CANDIDATES)
             if alarmed.any():
                 changes += self._opened(seen, scores, alarmed, level, number, time)
-            changes += self._dead(seen, number, time)
+            changes += self._dead(seen, level, number, time)
         if self._learned > UNSETTLED:
             self._learn(seen, scores, alarmed, level)
         return changes
@@ -278,7 +294,7 @@ class Incidents:
 
     def _usual_bar(self) -> float:
         level = self._level() or 1e-3
-        return -math.log(level / len(FAMILIES))
+        return -math.log(level / CANDIDATES)
 
     def _learn(self, seen: Seen, scores: Scores, alarmed: NDArray[np.bool_], level: float | None) -> None:
         kept = np.ones(seen.observed.size, bool)
@@ -300,7 +316,8 @@ class Incidents:
             if not here.any():
                 continue
             if one.incident.kind == "dead":
-                still = bool((one.members & seen.dead).any())
+                same = seen.dead if seen.values is None else self._stuck.run > 0
+                still = bool((one.members & same).any())
                 gone = not still
             else:
                 still, gone = self._still(one, here, seen, scores), False
@@ -314,7 +331,7 @@ class Incidents:
             if believed is not None:
                 self._close(one, replace(one.incident, kind=believed, last=number, last_time=time))
             elif gone or one.calm >= CALM:
-                self._close(one, one.incident)
+                self._close(one, replace(one.incident, kind="change") if _lasts(one, seen) else one.incident)
             else:
                 continue
             changes.append(Change("closed", self._recent[-1]))
@@ -343,8 +360,8 @@ class Incidents:
         found = self._group(seen, scores, alarmed)
         if found is None:
             return []
-        surprise = float(scores.surprise.max() - math.log(len(FAMILIES)))
-        sure = float(1 / (1 + math.exp(min(-surprise - math.log(level), 700.0))))
+        surprise = float(scores.surprise.max() - math.log(CANDIDATES))
+        sure = _sure(surprise, level)
         self._found = remembered(self._found, self._learned - WARM_UP)
         members = found.entries | within(found.entries, found.rows)
         if found.kind == "slice":
@@ -359,11 +376,11 @@ class Incidents:
                 self._measured(one, seen, scores)
                 return [Change("updated", one.incident)]
         since = number - self._earlier(scores, found) if alarmed[FAMILIES.index("lasting")] else number
-        began = time if since == number else None
+        began = time if since == number else self._clock.before(number - since)
         self._count += 1
         incident = Incident(self._count, found.kind, since, number, since_time=began, last_time=time, rows=found.rows)
         incident = replace(incident, surprise=surprise, probability=sure)
-        one = _Open(incident, members.ravel(), found.entries.ravel().copy(), 0.0)
+        one = _Open(incident, members.ravel(), found.entries.ravel().copy())
         self._measured(one, seen, scores)
         self._open.append(one)
         return [Change("opened", one.incident)]
@@ -380,7 +397,7 @@ class Incidents:
         )
         likely = scores.free & (scores.entry > UNUSUAL)
         all_off = bool(whole) and (
-            seen.off > 0 or likely.sum() > MOST * scores.free.sum() or not (entry or row or lasting)
+            seen.off_share > MOST or likely.sum() > MOST * scores.free.sum() or not (entry or row or lasting)
         )
         shaped = [array.reshape(self.shape) for array in (off, likely, scores.free)]
         found = group(shaped[0], shaped[1], shaped[2], rows, all_off)
@@ -421,27 +438,39 @@ class Incidents:
         run = LASTING - 1 if same.all() else int(np.argmin(same[::-1]))
         return run if found.entries.ravel()[worst] and (np.abs(past[::-1][:run]) > 1).all() else 0
 
-    def _dead(self, seen: Seen, number: int, time: str | float | None) -> list[Change]:
-        """Sensors that have died, as one incident for all that do in the same slice."""
+    def _dead(self, seen: Seen, level: float, number: int, time: str | float | None) -> list[Change]:
+        """Sensors that have died, as one incident for all that do in the same slice.
+
+        By how long they stay at one number usually; without the values, as the model says.
+        """
+        dead, surprise, run = seen.dead, 0.0, 0
+        if seen.values is not None:
+            unusual = np.where(seen.observed, self._stuck.surprise() / self._scorer.bars["entry"], 0.0)
+            dead = unusual > math.log(CANDIDATES * unusual.size / level)
+            surprise = float(unusual.max() - math.log(CANDIDATES * unusual.size))
         known = np.zeros(seen.dead.size, bool)
         for one in self._open:
             known |= one.members if one.incident.kind in ("dead", "slice") else False
-        fresh = seen.dead & ~known
+        fresh = dead & ~known
         if not fresh.any():
             return []
+        if seen.values is not None:
+            run = int(self._stuck.run[fresh].max())
         changes = []
         for one in list(self._open):
             if one.incident.kind not in ("dead", "slice") and (one.members & fresh).sum() > MOST * one.counted.sum():
                 one.incident = replace(one.incident, kind="dead", rows=(), last=number, last_time=time)
-                one.members = one.members & seen.dead
+                one.members = one.members & dead
                 one.counted = one.members.copy()
                 self._named(one, np.zeros(fresh.size))
                 fresh &= ~one.members
                 changes.append(Change("updated", one.incident))
         if fresh.any():
             self._count += 1
-            incident = Incident(self._count, "dead", number, number, since_time=time, last_time=time, probability=1.0)
-            one = _Open(incident, fresh.copy(), fresh.copy(), 0.0)
+            since, began = number - run, self._clock.before(run) if run else time
+            incident = Incident(self._count, "dead", since, number, since_time=began, last_time=time)
+            incident = replace(incident, surprise=surprise, probability=_sure(surprise, level) if run else 1.0)
+            one = _Open(incident, fresh.copy(), fresh.copy())
             self._named(one, np.zeros(fresh.size))
             self._open.append(one)
             changes.append(Change("opened", one.incident))
@@ -455,7 +484,8 @@ class Incidents:
         size = np.where(one.counted & seen.observed, np.abs(np.nan_to_num(seen.innovation)), 0.0)
         worst = int(np.argmax(size))
         if size[worst] > one.peak:
-            one.peak = float(size[worst])
+            one.peak, one.place = float(size[worst]), worst
+            one.expected = float(seen.expected[worst])
             sides = np.sign(seen.innovation[one.counted & here])
             above = float(np.mean(sides > 0)) if sides.size else 1.0
             side: Side = "above" if above > 0.8 else "below" if above < 0.2 else "both"
@@ -503,6 +533,17 @@ class Incidents:
         inside = (where | within(where, incident.rows)).ravel()
         for name in ("entry", "lasting"):
             bars[name] = np.where(inside, bars[name] * factor, bars[name])
+
+
+def _sure(surprise: float, level: float) -> float:
+    """Share of real ones among incidents like this one, if real ones are as frequent as the false ones accepted."""
+    return 1 / (1 + math.exp(min(-surprise - math.log(level), 700.0)))
+
+
+def _lasts(one: _Open, seen: Seen) -> bool:
+    """Whether what is expected has followed an incident, so that there is nothing odd about it any more."""
+    moved = seen.expected[one.place] - one.expected
+    return one.incident.kind in ("entry", "row", "block") and moved / (one.incident.amount or 1.0) > KEPT_SHARE
 
 
 def _significant(surprise: Floats, at_least: bool) -> Bools:

@@ -35,6 +35,7 @@ class RunCheckpoint:
         marks: how far the sinks beside the store had got.
         attributes: those of the store.
         model: what the model's own `to_bytes` gave; empty before the first slice.
+        incidents: what `Incidents.to_bytes` gave; empty where none are kept.
     """
 
     slices: int
@@ -43,6 +44,7 @@ class RunCheckpoint:
     marks: dict[str, int] = field(default_factory=dict)
     attributes: dict[str, Any] = field(default_factory=dict)
     model: bytes = b""
+    incidents: bytes = b""
 
 
 class CheckpointFolder:
@@ -55,7 +57,10 @@ class CheckpointFolder:
         """Write one more and remove those no longer needed."""
         header = {"kind": _KIND, "version": VERSION, **{name: getattr(checkpoint, name) for name in _HEADER}}
         path = self._folder / f"{_PREFIX}{checkpoint.slices:012d}"
-        write(path, header, {"model": np.frombuffer(checkpoint.model, np.uint8)})
+        arrays = {"model": np.frombuffer(checkpoint.model, np.uint8)}
+        if checkpoint.incidents:
+            arrays["incidents"] = np.frombuffer(checkpoint.incidents, np.uint8)
+        write(path, header, arrays)
         for older in self._newest_first()[_KEPT:]:
             older.unlink(missing_ok=True)
 
@@ -111,6 +116,9 @@ def _read(path: Path) -> RunCheckpoint:
     if header.get("kind") != _KIND or header.get("version") != VERSION:
         raise CheckpointError(f"{path} is not a checkpoint of a run that this version of Undertow knows")
     try:
-        return RunCheckpoint(**{name: header[name] for name in _HEADER}, model=arrays["model"].tobytes())
+        incidents = arrays["incidents"].tobytes() if "incidents" in arrays else b""
+        return RunCheckpoint(
+            **{name: header[name] for name in _HEADER}, model=arrays["model"].tobytes(), incidents=incidents
+        )
     except KeyError as error:
         raise CheckpointError(f"{path} lacks {error}, which a checkpoint of a run holds") from error

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from undertow.incidents.rate import DEFAULT
 from undertow.runs.default_model import default_model
 from undertow.runs.errors import RunError, StoreError, disk_is_full
 from undertow.runs.interrupt import Interrupt
@@ -38,6 +39,9 @@ def run(
     new_data: bool = False,
     on_bad: OnBad = "stop",
     spreadsheet_safe: bool = False,
+    false_alarms: str | float | None = DEFAULT,
+    slice_seconds: float | None = None,
+    deliver: Sequence[str] = (),
     progress: Callable[[Progress], None] | None = None,
     notify: Callable[[str], None] | None = None,
     load: Callable[[bytes], Model] | None = None,
@@ -61,6 +65,11 @@ def run(
         on_bad: "stop" at a slice that cannot be used (its time is of another kind, the model refuses it), or "skip" it
             with a notice.
         spreadsheet_safe: in alerts as CSV, put an apostrophe before text that a spreadsheet would run as a formula.
+        false_alarms: rate of false incidents that is accepted: "1/day" (with dates, or ``slice_seconds``),
+            "1/1000" (slices) or "fdr 10%"; None for no incidents. With ``resume`` as before if left out.
+        slice_seconds: time between slices, where slices have no dates.
+        deliver: where each incident is sent when it opens and when it closes, once each: "incidents.jsonl", "https://…",
+            "smtp://host/?to=…" or "nats://host/subject".
         progress: called with a `Progress` for every slice, once it is written; a few slices after the model.
         notify: called with sentences that a user should see.
         load: reads what ``model.to_bytes()`` gave; `undertow.from_bytes` by default.
@@ -89,6 +98,9 @@ def run(
         new_data,
         on_bad,
         spreadsheet_safe,
+        false_alarms,
+        slice_seconds,
+        deliver,
     )
     _require_packages(options)
     folder = Path(store)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from undertow.incidents import FalseAlarms
 from undertow.runs.errors import RunError
 from undertow.runs.options import RunOptions
 from undertow.runs.store.layout import Layout
@@ -19,6 +20,8 @@ _COMPARED = {
     "alerts": "alerts",
     "layout": "layout",
     "spreadsheet_safe": "spreadsheet_safe",
+    "false_alarms": "false_alarms (--false-alarms)",
+    "slice_seconds": "slice_seconds",
 }
 
 _OPTIONS = {"Tracker": "tracker", "RobustCP": "cp"}  # of undertow run
@@ -38,6 +41,10 @@ def identify(stream: Stream, model: Any, options: RunOptions, layout: Layout) ->
     }
     if options.spreadsheet_safe:  # stores begun by earlier versions do not name it
         identity["spreadsheet_safe"] = True
+    if options.false_alarms is not None:
+        identity["false_alarms"] = FalseAlarms.parse(options.false_alarms).text
+    if options.slice_seconds is not None:
+        identity["slice_seconds"] = options.slice_seconds
     plain: dict[str, Any] = json.loads(json.dumps(identity, default=str))
     return plain
 
@@ -61,6 +68,7 @@ def describe(stream: Stream, model: Any, options: RunOptions, identity: dict[str
         **({"kind": identity["kind"]} if identity["kind"] else {}),
         "model": json.dumps(identity["model"]),
         **({"spreadsheet_safe": "yes"} if options.spreadsheet_safe else {}),
+        **({"false_alarms": identity["false_alarms"]} if "false_alarms" in identity else {}),
         "settings": json.dumps(identity["model"] if config is None else vars(config), default=str),
     }
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from undertow.incidents import FalseAlarms
+from undertow.incidents.delivery import channel
+from undertow.incidents.rate import DEFAULT
 from undertow.runs.errors import RunError
 from undertow.runs.store.alerts import Format
 from undertow.runs.store.layout import (
@@ -42,6 +45,9 @@ class RunOptions:
     new_data: bool = False
     on_bad: OnBad = "stop"
     spreadsheet_safe: bool = False
+    false_alarms: str | float | None = DEFAULT
+    slice_seconds: float | None = None
+    deliver: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", parse_keep(self.keep))
@@ -58,6 +64,21 @@ class RunOptions:
         ):
             if not valid:
                 raise RunError(f"{name} must be {rule}, got {getattr(self, name)!r}")
+
+        if self.false_alarms is not None:
+            try:
+                FalseAlarms.parse(self.false_alarms)
+            except ValueError as error:
+                raise RunError(f"{error}, or none") from None
+        for address in self.deliver:
+            try:
+                channel(address)
+            except ValueError as error:
+                raise RunError(str(error)) from None
+        if self.deliver and self.false_alarms is None:
+            raise RunError("deliver is for incidents: leave it out, or give false_alarms a rate such as '1/day'")
+        if self.slice_seconds is not None and not self.slice_seconds > 0:
+            raise RunError(f"slice_seconds must be the seconds between slices, above 0, got {self.slice_seconds!r}")
 
     def layout(
         self,

@@ -49,6 +49,9 @@ class RunSummary:
         noise_std: of the last slice; None if there was no new slice.
         flags: what the model flagged, by status code, and in how many slices.
         events: what was wrong beyond single entries, the newest of this run; all are in the store.
+        incidents: how many were opened, or went on, in this run.
+        open_incidents: how many last at its end.
+        newest_incidents: the newest of them in words; all are in the store.
         notices: what was odd about the source, or about resuming.
         seconds: wall-clock time.
     """
@@ -62,6 +65,9 @@ class RunSummary:
     noise_std: float | None
     flags: dict[str, int]
     events: tuple[str, ...]
+    incidents: int
+    open_incidents: int
+    newest_incidents: tuple[str, ...]
     notices: tuple[str, ...]
     seconds: float
 

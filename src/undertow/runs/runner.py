@@ -6,10 +6,15 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from undertow.incidents import FalseAlarms
+from undertow.incidents.clock import as_datetime
+from undertow.incidents.delivery import Courier, Outbox, channel
+from undertow.incidents.rate import DEFAULT
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, stopped
 from undertow.runs.errors import RunError, RunInterrupted, StoreError, disk_is_full, reason
 from undertow.runs.identity import describe, identify, other_remedies, require_same
@@ -18,8 +23,9 @@ from undertow.runs.options import RunOptions
 from undertow.runs.progress import Progress, RunSummary, Speed
 from undertow.runs.sinks import Sinks
 from undertow.runs.store.folder import PRIVATE, holds_slices
-from undertow.runs.store.layout import EVENTS
+from undertow.runs.store.layout import EVENTS, Layout
 from undertow.runs.store.manifest import (
+    Manifest,
     clear,
     planned,
     read_manifest,
@@ -37,6 +43,7 @@ _STORE_ERRORS = (OSError, StoreError, CheckpointError)
 _QUEUE_BYTES = 64 * 2**20  # what may wait at either end of a run
 _READ_AHEAD = 8
 _WRITE_BEHIND = 4
+_MOST_INCIDENTS = 5  # that a summary repeats; the store holds all
 
 
 class Model(Protocol):
@@ -92,6 +99,7 @@ class Runner:
         self._notices: list[str] = []
         self._source_notices = 0
         self._skipped: list[str] = []
+        self._courier: Courier | None = None
 
     def prepare(self, load: Callable[[bytes], Model] | None) -> None:
         """Resume from the newest checkpoint, or clear the folder for a new run; ``load`` reads the model back."""
@@ -106,7 +114,8 @@ class Runner:
             )
         else:
             layout = self._options.layout(self._stream, Times("index"))  # of whatever kind, the names are the same
-            clear(self._folder, planned(layout, self._options.alerts))
+            clear(self._folder, self._planned(layout))
+            Outbox.remove(self._private)
 
     def run(self) -> RunSummary:
         """Update the model until the stream ends, the limit is reached, an interrupt comes or something fails."""
@@ -130,10 +139,14 @@ class Runner:
             writer.stop()
             if self._sinks is not None:
                 self._sinks.close()
+            if self._courier is not None:
+                for sentence in self._courier.close():
+                    self._tell(sentence)
         self._raise_early_end()
         return self._summary(time.monotonic() - started)
 
     def _resume(self, checkpoint: RunCheckpoint, load: Callable[[bytes], Model] | None) -> None:
+        self._options = _as_begun(self._options, checkpoint.identity)
         times = self._times = Times(checkpoint.identity["layout"]["times"])
         layout = self._options.layout(self._stream, times, checkpoint.identity["layout"])
         self._identity = identify(self._stream, self._model, self._options, layout)
@@ -150,9 +163,19 @@ class Runner:
             self._model = load(checkpoint.model)
         self._slices = self._first = self._checkpointed = checkpoint.slices
         self._position = self._restarted(checkpoint.position) if self._options.new_data else checkpoint.position
-        write_manifest(self._folder, planned(layout, self._options.alerts))
-        self._sinks = Sinks(self._folder, layout, self._options)
-        self._sinks.prepare(checkpoint.slices, checkpoint.marks, checkpoint.attributes)
+        write_manifest(self._folder, self._planned(layout))
+        self._sinks = self._made_sinks(layout)
+        self._sinks.prepare(checkpoint.slices, checkpoint.marks, checkpoint.attributes, checkpoint.incidents)
+
+    def _planned(self, layout: Layout) -> Manifest:
+        return planned(layout, self._options.alerts, self._options.false_alarms is not None)
+
+    def _made_sinks(self, layout: Layout) -> Sinks:
+        """With someone who delivers incidents, where that was asked for."""
+        if self._options.deliver:
+            channels = [channel(address) for address in self._options.deliver]
+            self._courier = Courier(Outbox(self._private), channels, self._stream.name, self._stream.fingerprint)
+        return Sinks(self._folder, layout, self._options, self._courier)
 
     def _restarted(self, position: dict[str, Any] | None) -> dict[str, Any] | None:
         """The beginning of a pipe that brings nothing but new slices."""
@@ -171,10 +194,10 @@ class Runner:
         times = self._times = Times.like(item.time)
         layout = self._options.layout(self._stream, times, predictors=getattr(self._model, "predictors", ()))
         self._identity = identify(self._stream, self._model, self._options, layout)
-        wanted = planned(layout, self._options.alerts)
+        wanted = self._planned(layout)
         require_free(self._folder, read_manifest(self._folder) or {}, wanted)
         write_manifest(self._folder, wanted)
-        sinks = Sinks(self._folder, layout, self._options)
+        sinks = self._made_sinks(layout)
         sinks.prepare(0, {}, describe(self._stream, self._model, self._options, self._identity))
         # From now on there is always a checkpoint: results without one were not written by a run, and stay.
         sinks.checkpoint(RunCheckpoint(0, None, self._identity))
@@ -212,6 +235,11 @@ class Runner:
     def _check_time(self, item: Item) -> None:
         """Refuse a time that the store cannot hold before the model learns the slice."""
         (self._times or Times.like(item.time)).stored(item.time, self._slices)
+        asked = self._options.false_alarms
+        if asked is not None and self._options.slice_seconds is None and as_datetime(item.time) is None:
+            rate = FalseAlarms.parse(asked)
+            if rate.kind == "time":
+                rate.per_slice(None)  # says what is missing
 
     def _hand_over(self, item: Item, result: Any, writer: WriteBehind) -> None:
         """Nothing of the result is looked at here: that would wait for the device and stop the overlap."""
@@ -324,9 +352,23 @@ class Runner:
             noise_std=self._sinks.last.get("noise_std"),
             flags=dict(self._sinks.flags),
             events=tuple(map(str, self._sinks.noticed.events)),
+            incidents=len(self._sinks.incidents),
+            open_incidents=self._sinks.open_incidents,
+            newest_incidents=tuple(str(one) for one in list(self._sinks.incidents.values())[-_MOST_INCIDENTS:]),
             notices=tuple(self._notices),
             seconds=seconds,
         )
+
+
+def _as_begun(options: RunOptions, identity: dict[str, Any]) -> RunOptions:
+    """Where nothing was said about false alarms, as the store was begun; earlier versions kept no incidents."""
+    if options.false_alarms != DEFAULT:
+        return options
+    return replace(
+        options,
+        false_alarms=identity.get("false_alarms"),
+        slice_seconds=options.slice_seconds or identity.get("slice_seconds"),
+    )
 
 
 def _queue_length(slice_bytes: int, most: int) -> int:

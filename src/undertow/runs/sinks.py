@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.incidents import Incident, Incidents
+from undertow.incidents.delivery import Courier
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint
 from undertow.runs.options import RunOptions
 from undertow.runs.store.alerts import AlertSink, open_sink, rows_of
 from undertow.runs.store.events import Chronicle, in_words
 from undertow.runs.store.folder import PRIVATE
+from undertow.runs.store.incidents import IncidentFile
 from undertow.runs.store.layout import EVENTS, WEIGHTS, Layout
 from undertow.runs.store.writer import StoreWriter
 from undertow.sources.base import Item
@@ -34,9 +37,10 @@ class Sinks:
         notices: sentences that a user should see, to be taken from the left.
         last: the values per slice of the newest slice; empty before the first.
         noticed: what was wrong beyond single entries, the newest events of this run.
+        incidents: those of this run by their number, as they are now.
     """
 
-    def __init__(self, folder: Path, layout: Layout, options: RunOptions) -> None:
+    def __init__(self, folder: Path, layout: Layout, options: RunOptions, courier: Courier | None = None) -> None:
         self._layout = layout
         self._threshold = options.threshold
         self._store = StoreWriter(folder, layout)
@@ -51,13 +55,34 @@ class Sinks:
         self.flags: Counter[str] = Counter()
         self.last: dict[str, Any] = {}
         self.noticed = Chronicle(_MOST_NOTICED)
+        self.incidents: dict[int, Incident] = {}
+        self._watch: Incidents | None = None
+        self._incident_file: IncidentFile | None = None
+        if options.false_alarms is not None:
+            self._watch = Incidents(
+                layout.shape, layout.labels, options.false_alarms, options.slice_seconds, layout.dims
+            )
+            self._incident_file = IncidentFile(folder)
+        self._courier = courier
 
-    def prepare(self, slices: int, marks: Mapping[str, int], attributes: Mapping[str, Any]) -> None:
+    @property
+    def open_incidents(self) -> int:
+        """How many last."""
+        return 0 if self._watch is None else len(self._watch.open)
+
+    def prepare(
+        self, slices: int, marks: Mapping[str, int], attributes: Mapping[str, Any], incidents: bytes = b""
+    ) -> None:
         """Be ready to add the slice with index ``slices``."""
         self._attributes = dict(attributes)
         self._store.prepare(slices, self._attributes)
         if self._alerts is not None:
             self._alerts.go_back(slices, marks.get("alerts", 0))
+        if self._watch is not None and self._incident_file is not None:
+            self._incident_file.cut(marks.get("incidents", 0))
+            self._incident_file.flush()
+            if incidents:
+                self._watch.from_bytes(incidents)
         self.safe = slices
 
     def add(self, item: Item, result: Any) -> None:
@@ -88,6 +113,7 @@ class Sinks:
             rows = rows_of(self._layout, index, item.time, flagged, numbers)
             self._alerts.add(index, rows)
             self.alerts += len(rows)
+        self._look_for_incidents(item, result)
         self.flags.update(result.status.codes)
         in_force = getattr(result, "settings", None)
         if in_force:  # with what depends on the stream, such as the largest rank
@@ -99,13 +125,28 @@ class Sinks:
             self._alerts.flush()
         self._store.flush(self._attributes)
         marks = {} if self._alerts is None else {"alerts": self._alerts.mark()}
+        if self._watch is not None and self._incident_file is not None:
+            self._incident_file.flush()
+            marks["incidents"] = self._incident_file.mark()
+            checkpoint = replace(checkpoint, incidents=self._watch.to_bytes())
         self._checkpoints.write(replace(checkpoint, marks=marks, attributes=self._attributes))
         self.safe = checkpoint.slices
 
     def close(self) -> None:
         """Close open files."""
-        if self._alerts is not None:
-            self._alerts.close()
+        for file in (self._alerts, self._incident_file):
+            if file is not None:
+                file.close()
+
+    def _look_for_incidents(self, item: Item, result: Any) -> None:
+        if self._watch is None or self._incident_file is None:
+            return
+        changes = self._watch.update(result, item.time, item.values)
+        self._incident_file.add(changes)
+        for change in changes:
+            self.incidents[change.incident.id] = change.incident
+            if self._courier is not None and change.what != "updated":
+                self._courier.put(change)
 
 
 def _plain(value: Any) -> Any:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -17,13 +15,13 @@ from numpy.typing import NDArray
 from undertow.runs.errors import StoreError
 from undertow.runs.store.cells import spreadsheet_safe, without_apostrophe
 from undertow.runs.store.folder import replace_file, sync_folders
+from undertow.runs.store.growing import START_AGAIN, GrowingFile
 from undertow.runs.store.layout import Layout, label_column
 
 Format = Literal["csv", "jsonl", "parquet"]
 Row = tuple[Any, ...]
 
 NUMBERS = ("value", "expected", "std", "probability")
-_START_AGAIN = "run again with --overwrite to start from the beginning"
 
 
 def open_sink(format: Format, folder: Path, layout: Layout, *, safe: bool = False) -> AlertSink:
@@ -82,7 +80,7 @@ def read_alerts(format: str, folder: Path, *, safe: bool = False) -> Iterator[di
                 if next(lines, None) is None:
                     return
                 raise StoreError(
-                    f"{path} is damaged at alert {number} ({error}): restore it from a copy, or {_START_AGAIN}"
+                    f"{path} is damaged at alert {number} ({error}): restore it from a copy, or {START_AGAIN}"
                 ) from error
             if row is None:
                 return
@@ -100,46 +98,27 @@ def _read_csv(lines: Iterator[str], safe: bool) -> Iterator[dict[str, Any]]:
         yield {plain(name): float(cell) if name in NUMBERS else plain(cell) for name, cell in row.items()}
 
 
-class TextFile:
+class TextFile(GrowingFile):
     """One CSV or JSON-lines file, appended to slice by slice, so that `tail -f` shows alerts as they happen."""
 
     def __init__(self, path: Path, layout: Layout, format: Format, *, safe: bool = False) -> None:
-        self._path = path
+        super().__init__(path)
         self._names = _columns(layout)
         self._times = layout.times
         self._csv = format == "csv"
         self._safe = safe  # for spreadsheets
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(path, "ab")  # noqa: SIM115 (open for the whole run)
 
     def add(self, index: int, rows: list[Row]) -> None:
         """Append the rows immediately."""
         if rows:
-            self._file.write(self._lines([(self._times.shown(row[0]), *row[1:]) for row in rows]))
-            self._file.flush()
-
-    def flush(self) -> None:
-        """Write to the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-    def mark(self) -> int:
-        """Bytes in the file."""
-        return self._file.seek(0, os.SEEK_END)
+            self.write(self._lines([(self._times.shown(row[0]), *row[1:]) for row in rows]))
 
     def go_back(self, length: int, mark: int) -> None:
         """Cut the file at ``mark``; an empty CSV file starts with the names of the columns."""
-        if self.mark() < mark:
-            raise StoreError(f"{self._path} is shorter than it was when the run stopped: {_START_AGAIN}")
-        self._file.truncate(mark)
+        self.cut(mark)
         if mark == 0 and self._csv:
-            self._file.write(self._lines([self._names]))
+            self.write(self._lines([self._names]))
         self.flush()
-
-    def close(self) -> None:
-        """Close the file; what could not be written was an error before."""
-        with contextlib.suppress(OSError):
-            self._file.close()
 
     def _lines(self, rows: list[Row]) -> bytes:
         if not self._csv:
@@ -198,7 +177,7 @@ class ParquetParts:
             try:
                 table = pq.read_table(path, partitioning=None).slice(0, mark)
             except (OSError, ValueError) as error:
-                raise StoreError(f"{path} is missing or damaged ({error}): {_START_AGAIN}") from error
+                raise StoreError(f"{path} is missing or damaged ({error}): {START_AGAIN}") from error
             if self._layout.times.kind == "datetime":
                 table = table.set_column(0, table.column_names[0], table.column(0).cast("int64"))
             self._rows = [tuple(row.values()) for row in table.to_pylist()]

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from undertow.runs.errors import StoreError
 from undertow.runs.store.folder import PRIVATE, TEMPORARY, replace_file, sync_folders
+from undertow.runs.store.incidents import FILE as INCIDENTS
 from undertow.runs.store.layout import EVENTS, PREDICTOR, SLICE_VARIABLES, STEP_VARIABLES, WEIGHTS, Layout
 
 Kind = Literal["file", "folder"]
@@ -23,13 +24,13 @@ _PRIVATE_TEMPORARY = re.compile(r"(\.checkpoint-\d{12}\..*|\.model\.tmp\..*|mode
 _VERSION = 1
 
 
-def planned(layout: Layout, alerts: str | None) -> Manifest:
-    """What a run with this layout and this format of alerts makes."""
+def planned(layout: Layout, alerts: str | None, incidents: bool = False) -> Manifest:
+    """What a run with this layout and this format of alerts makes, with or without incidents."""
     found: Manifest = {_GROUP: "file"}
     for name in (*layout.arrays(), *layout.coordinates()):
         parents = [str(parent) for parent in PurePosixPath(name).parents if parent.name]
         found.update(dict.fromkeys([*parents, name], "folder"))
-    return found | _alerts(alerts)
+    return found | _alerts(alerts) | ({INCIDENTS: "file"} if incidents else {})
 
 
 def claim(folder: Path, *, resume: bool, overwrite: bool) -> Path:
@@ -167,7 +168,8 @@ def _from_metadata(folder: Path) -> Manifest | None:
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
     found: Manifest = {_GROUP: "file"}
-    return found | dict.fromkeys(names, "folder") | _alerts(attributes.get("alerts"))
+    made: Manifest = {INCIDENTS: "file"} if "false_alarms" in attributes else {}
+    return found | dict.fromkeys(names, "folder") | _alerts(attributes.get("alerts")) | made
 
 
 def _is_inside(name: str) -> bool:

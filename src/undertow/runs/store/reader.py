@@ -15,6 +15,7 @@ import numpy as np
 
 from undertow.runs.errors import StoreError, reason
 from undertow.runs.store.alerts import read_alerts
+from undertow.runs.store.incidents import read_incidents
 from undertow.runs.store.layout import PREDICTOR, SLICE_VARIABLES, WEIGHTS
 
 _BLOCK_BYTES = 32 * 2**20
@@ -119,6 +120,10 @@ class StoredRun:
         """All alerts in the order of the stream, as rows with the names of the columns; none if none were kept."""
         attributes = self.dataset.attrs
         return read_alerts(attributes.get("alerts", "none"), self.folder, safe="spreadsheet_safe" in attributes)
+
+    def incidents(self) -> list[dict[str, Any]]:
+        """All incidents as they are now, oldest first, in the form of `undertow.Incident.to_json`."""
+        return read_incidents(self.folder) if "false_alarms" in self.dataset.attrs else []
 
 
 def open_store(path: Path, *, filled: bool = False) -> StoredRun:

@@ -1,0 +1,7 @@
+"""Incidents brought to people and machines: once when they open, once when they close, across restarts."""
+
+from undertow.incidents.delivery.channels import Channel, Refused, channel
+from undertow.incidents.delivery.courier import Courier, message
+from undertow.incidents.delivery.outbox import Outbox
+
+__all__ = ["Channel", "Courier", "Outbox", "Refused", "channel", "message"]

@@ -1,0 +1,134 @@
+"""Incidents of a run: in the store, in checkpoints, in the summary, delivered; exact across kills."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from innovations import result
+from stubs import StubModel, StubStatus, StubStream, differing_files, everything_in, load_stub, minute
+
+from undertow.runs import RunError, run
+from undertow.runs.store.incidents import FILE, read_incidents
+from undertow.runs.store.reader import open_store
+
+
+class Drawn(StubModel):
+    """Innovations from a seed, with a row that fails and a spike."""
+
+    def update(self, x):
+        made = super().update(np.nan_to_num(x))
+        t = self.steps - 1
+        u = np.random.default_rng(t).normal(size=x.shape)
+        if 60 <= t < 70:
+            u[1] -= 15.0
+        if t in (85, 99):
+            u[2, 3] = 30.0
+        given = result(u)
+        known = {"mean": np.zeros(x.shape), "status": StubStatus(()), "weights": {}}
+        return SimpleNamespace(**{**vars(made), **vars(given), **known})
+
+
+def load(content):
+    stub, model = load_stub(content), Drawn()
+    model.mean, model.steps = stub.mean, stub.steps
+    return model
+
+
+def run_drawn(folder, stream=None, **options):
+    stream = stream or StubStream(100, times=minute)
+    return run(stream, Drawn(), store=folder, load=load, **{"keep": "none", "checkpoint_every": 16, **options})
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "store"
+    return folder, run_drawn(folder)
+
+
+def test_incidents_are_in_the_store_and_the_summary(whole):
+    folder, summary = whole
+    told = open_store(folder).incidents()
+    assert [(one["kind"], one["since"], one["until"]) for one in told] == [
+        ("row", 60, 69),
+        ("entry", 85, 85),
+        ("entry", 99, None),
+    ]
+    assert (summary.incidents, summary.open_incidents) == (3, 1)
+    assert summary.newest_incidents[0].startswith("site b: up to")
+    assert "from 2024-05-01T01:00 to 2024-05-01T01:09" in summary.newest_incidents[0]
+
+
+@pytest.mark.parametrize("at", [62, 71, 86])
+def test_a_run_that_is_stopped_goes_on_byte_for_byte(whole, tmp_path, at):
+    folder = tmp_path / "store"
+    broken = StubStream(100, times=minute, fail_at=at, error=OSError("gone"))
+    with pytest.raises(RunError):
+        run_drawn(folder, broken)
+    run_drawn(folder, resume=True)
+    assert differing_files(folder, everything_in(whole[0])) == set()
+
+
+def test_each_is_delivered_once_when_it_opens_and_when_it_closes_whatever_stops_the_run(tmp_path):
+    told = tmp_path / "told.jsonl"
+    for at in (61, 63, 66, 75, 87):
+        broken = StubStream(100, times=minute, fail_at=at, error=OSError("gone"))
+        with pytest.raises(RunError):
+            run_drawn(tmp_path / "store", broken, deliver=[str(told)], resume=True, checkpoint_every=50)
+        # as after a kill: the checkpoint that the orderly end wrote is gone
+        newest = sorted((tmp_path / "store" / ".undertow").glob("checkpoint-*"))[-1]
+        if len(list(newest.parent.glob("checkpoint-*"))) > 1:
+            newest.unlink()
+    run_drawn(tmp_path / "store", deliver=[str(told)], resume=True, checkpoint_every=50)
+    lines = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [(one["what"], one["incident"]["id"]) for one in lines] == [
+        ("opened", 1),
+        ("closed", 1),
+        ("opened", 2),
+        ("closed", 2),
+        ("opened", 3),
+    ]
+
+
+def test_none_are_kept_where_none_are_wanted(tmp_path):
+    summary = run_drawn(tmp_path / "store", false_alarms=None)
+    assert summary.incidents == 0
+    assert not (tmp_path / "store" / FILE).exists()
+    assert open_store(tmp_path / "store").incidents() == []
+
+
+def test_resuming_keeps_the_rate_unless_another_is_asked_for(tmp_path):
+    folder = tmp_path / "store"
+    run_drawn(folder, limit=20, false_alarms="1/day")
+    run_drawn(folder, limit=40, resume=True)
+    with pytest.raises(RunError, match="false_alarms"):
+        run_drawn(folder, limit=60, resume=True, false_alarms="2/day")
+
+
+def test_a_rate_in_time_needs_dates_or_a_step(tmp_path):
+    with pytest.raises(RunError, match="give times"):
+        run_drawn(tmp_path / "a", StubStream(100), false_alarms="1/day")
+    run_drawn(tmp_path / "b", StubStream(100), false_alarms="1/day", slice_seconds=60, limit=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"false_alarms": "often"}, "false_alarms must be"),
+        ({"slice_seconds": 0}, "slice_seconds must be"),
+        ({"deliver": ["ftp://x"]}, "deliver must be"),
+        ({"deliver": ["x.jsonl"], "false_alarms": None}, "deliver is for incidents"),
+    ],
+)
+def test_bad_options_are_one_sentence(tmp_path, options, sentence):
+    with pytest.raises(RunError, match=sentence):
+        run_drawn(tmp_path / "store", **options)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    (tmp_path / FILE).write_text('{"id": 1}\nnonsense\n{"id": 2}\n')
+    with pytest.raises(ValueError, match="damaged at line 2"):
+        read_incidents(tmp_path)
+    (tmp_path / FILE).write_text('{"id": 1}\n{"id"')
+    assert [one["id"] for one in read_incidents(tmp_path)] == [1]
