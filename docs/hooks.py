@@ -126,6 +126,8 @@ def public_names() -> dict[str, list[str]]:
             full = f"{home}.{found.__qualname__}"
             if full not in sections[title]:
                 sections[title].append(full)
+    adapters = ("sklearn.StreamCleaner", "river.Completer", "river.Detector", "pandas.Accessor")
+    sections["Adapters"] = [f"undertow.adapters.{name}" for name in adapters]
     return {title: names for title, names in sections.items() if names}
 
 
@@ -133,7 +135,8 @@ def api_page() -> str:
     """The public interface, by mkdocstrings."""
     parts = [
         "# Python interface",
-        "Everything here can be imported from `undertow`, `undertow.sources`, `undertow.runs` or `undertow.plot`. "
+        "Everything here can be imported from `undertow`, `undertow.sources`, `undertow.runs` or `undertow.plot`; adapters "
+        "from where they are. "
         "Importing `undertow` does not load JAX; the first model does.",
     ]
     for title, names in public_names().items():

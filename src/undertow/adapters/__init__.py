@@ -1,0 +1,1 @@
+"""Undertow as a part of other libraries: `adapters.sklearn`, `adapters.river`, `adapters.pandas`."""

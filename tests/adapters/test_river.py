@@ -1,0 +1,92 @@
+"""The adapters pass river's own checks. Its data set for detectors has to be downloaded; a generated one stands in."""
+
+import random
+
+import pytest
+from adapter_stubs import Mean
+from river import checks, compose, preprocessing
+
+import undertow as ut
+from undertow.adapters.river import Completer, Detector
+
+COSTLY = ("check_bounded_memory_growth",)  # it traces every allocation: with real models only
+
+
+class StubCompleter(Completer):
+    """Completer with a model that compiles nothing."""
+
+    def __init__(self, model=None, features=None):
+        super().__init__(model, features)
+
+    def learn_one(self, x):
+        if self._model is None:
+            self._model = Mean()
+        super().learn_one(x)
+
+
+class StubDetector(Detector):
+    """Detector with a model that compiles nothing."""
+
+    def __init__(self, model=None, features=None):
+        super().__init__(model, features)
+
+    def learn_one(self, x):
+        if self._model is None:
+            self._model = Mean()
+        super().learn_one(x)
+
+
+def samples(count=200):
+    draw = random.Random(0)
+    for _ in range(count):
+        size, wrong = draw.gauss(10, 1), draw.random() < 0.1
+        x = {name: size * n + draw.gauss(0, 0.1) for n, name in enumerate("abcdef", 1)}
+        yield (x | {"c": x["c"] + 30} if wrong else x), int(wrong)
+
+
+class Samples:
+    def __iter__(self):
+        return samples()
+
+
+@pytest.fixture
+def generated(monkeypatch):
+    monkeypatch.setattr(checks, "_yield_datasets", lambda model, scale=1: iter([Samples()]))
+
+
+@pytest.mark.parametrize("kind", [StubCompleter, StubDetector])
+def test_they_pass_the_checks_of_river(kind, generated):
+    names = []
+    for check in checks.yield_checks(kind()):
+        if check.__name__ not in COSTLY:
+            check(kind())
+            names.append(check.__name__)
+    assert len(names) > 20
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", [Completer, Detector])
+def test_they_pass_the_checks_of_river_with_a_real_model(kind, generated):
+    for check in checks.yield_checks(kind("cp")):
+        check(kind(ut.RobustCP(max_rank=2, window=3)))
+
+
+def test_a_pipeline_of_river_completes_samples():
+    pipeline = compose.Pipeline(preprocessing.StandardScaler(), StubCompleter())
+    for x, _ in samples(20):
+        pipeline.learn_one(x)
+    x = {"a": 10.0, "b": 20.0}
+    assert sorted(pipeline.transform_one(x)) == list("abcdef")
+
+
+def test_features_that_come_later_are_named(caplog):
+    detector = StubDetector()
+    detector.learn_one({"a": 1.0, "b": 2.0, "text": "x"})
+    detector.learn_one({"a": 1.0, "new": 2.0})
+    detector.learn_one({"a": 1.0, "new": 2.0})
+    assert [record.getMessage() for record in caplog.records] == [
+        "features that were not in the first sample are not learned, text first: give all with features="
+    ]
+    assert 0 <= detector.score_one({"b": 3.0, "newer": 1}) <= 1
+    assert StubDetector().score_one({"a": 1.0}) == 0
+    assert StubCompleter().transform_one({"a": 1.0}) == {"a": 1.0}
