@@ -48,6 +48,8 @@ SECTIONS = {
     "engine": "Functional core",
     "sources": "Sources",
     "runs": "Runs",
+    "incidents": "Incidents",
+    "client": "Service",
     "serialization": "Errors",
 }
 """Package of a public name → the section of the reference it stands in."""
@@ -135,8 +137,8 @@ def api_page() -> str:
     """The public interface, by mkdocstrings."""
     parts = [
         "# Python interface",
-        "Everything here can be imported from `undertow`, `undertow.sources`, `undertow.runs` or `undertow.plot`; adapters "
-        "from where they are. "
+        "Everything here can be imported from `undertow`, `undertow.sources`, `undertow.runs` or `undertow.plot`; "
+        "adapters from where they are. "
         "Importing `undertow` does not load JAX; the first model does.",
     ]
     for title, names in public_names().items():
