@@ -349,3 +349,43 @@ def test_a_tracker_in_a_second_process_gives_the_same_bits(tmp_path):
     count, again = ended(started(tmp_path / "programs", "tracker"))
     assert count < first
     assert again == numbers
+
+
+def test_a_prepared_program_is_not_made_again_and_not_run():
+    made = []
+
+    @program(donate=["x"])
+    def doubled(x):
+        made.append(x)
+        return 2 * x
+
+    x = jnp.ones(3)
+    doubled.prepare(x)
+    assert len(made) == 1
+    assert not x.is_deleted()
+    assert doubled(x).tolist() == [2, 2, 2]
+    assert len(made) == 1
+
+
+def test_who_needs_a_program_that_is_being_prepared_waits_for_it():
+    made, begun, go_on = [], threading.Event(), threading.Event()
+
+    @program()
+    def doubled(x):
+        made.append(x)
+        begun.set()
+        assert go_on.wait(60)
+        return 2 * x
+
+    x = np.ones(3, np.float32)
+    preparing = threading.Thread(target=doubled.prepare, args=(x,))
+    preparing.start()
+    assert begun.wait(60)
+    results = []
+    asking = threading.Thread(target=lambda: results.append(doubled(x).tolist()))
+    asking.start()
+    go_on.set()
+    asking.join()
+    preparing.join()
+    assert results == [[2, 2, 2]]
+    assert len(made) == 1

@@ -44,26 +44,37 @@ class Program:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it; within a function that is being traced, become part of that one."""
+        ready, leaves = self._ready(args, kwargs)
+        return self._jitted(*args, **kwargs) if ready is None else ready(leaves)
+
+    def prepare(self, *args: Any, **kwargs: Any) -> None:
+        """Load or compile it for arguments like these, without running it; meanwhile other threads may do other things.
+
+        Whoever calls it with such arguments in the meantime waits until it is ready.
+        """
+        self._ready(args, kwargs)
+
+    def _ready(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Callable[[list[Any]], Any] | None, list[Any]]:
+        """What runs, and the flat arguments it takes; None where that is left to `jax.jit`."""
         given = dict(zip(self._names, args, strict=False))
         named = {**self._defaults, **given, **kwargs}
         if named.keys() != self._all_names or len(given) != len(args) or not given.keys().isdisjoint(kwargs):
-            return self._jitted(*args, **kwargs)  # which says what is wrong with these arguments
+            return None, []  # `jax.jit` says what is wrong with these arguments
         static = tuple([(name, named.pop(name)) for name in self._static])
         leaves, tree = jax.tree.flatten(named)
         kinds = set(map(type, leaves))
         if any(issubclass(kind, jax.core.Tracer) for kind in kinds) or not runtime.usual():
-            return self._jitted(*args, **kwargs)
+            return None, []
         if not all(issubclass(kind, jax.Array) for kind in kinds):
             leaves = [leaf if isinstance(leaf, jax.Array) else runtime.sent(leaf) for leaf in leaves]
         place = runtime.place(leaves)
         key = (static, tree, tuple([leaf.aval for leaf in leaves]), place, runtime.context())
         try:
-            ready = self._loaded[key]
+            return self._loaded[key], leaves
         except KeyError:
-            ready = self._made_ready(key, place, dict(static), tree, leaves)
-        if ready is None:
-            return self._jitted(*args, **kwargs)
-        return ready(leaves)
+            return self._made_ready(key, place, dict(static), tree, leaves), leaves
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """As of `jax.jit`: the function lowered for these arguments, to be looked at."""

@@ -81,7 +81,10 @@ class Tracker(Viewed, LabelledModel):
         given = as_entries(x, mask).to_slice() if is_sparse(x) else as_slice(x, mask, shape=shape)
         if shape is not None and given.shape != shape:
             raise ValueError(f"x must have the shape {shape} of the slices before it, got {given.shape}.")
-        before = tracking.start(given.shape) if self._state is None else self._state
+        before = self._state
+        if before is None:
+            before = tracking.start(given.shape)
+            tracking.prepare(before)
         self._state, output = tracking.update(before, given)
         in_use = [np.asarray(one.state.core.factors.active) for one in self._state.cps]
         self._history.add(self._state.seen, output, in_use)

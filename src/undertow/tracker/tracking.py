@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from dataclasses import dataclass, replace
@@ -67,6 +68,16 @@ def start(shape: tuple[int, ...]) -> Tracking:
     """Nothing seen."""
     models = tuple(CP.new(config, shape) for config in configs(shape))
     return Tracking(shape, None, new_core(math.prod(shape), len(models)), models)
+
+
+def prepare(state: Tracking) -> None:
+    """Begin to load or compile the largest program in a thread, beside the others; who needs it waits for it."""
+
+    def work() -> None:
+        with contextlib.suppress(Exception):  # it comes again where the program is needed
+            state.cps[0].prepare()
+
+    threading.Thread(target=work, name="undertow step").start()
 
 
 def update(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:

@@ -30,7 +30,7 @@ def made(filled, seed=0):
 def predicted(core, values, mask, report):
     noise, probability = report
     seen = SimpleNamespace(noise_variance=noise, outlier_probability=probability, usual_noise=noise.mean())
-    return left_out.__wrapped__(core, values, mask, seen, None)
+    return left_out(core, values, mask, seen)
 
 
 def design_of(core):
@@ -85,7 +85,7 @@ def test_a_slice_that_does_not_fit_is_not_taken_for_a_noisy_one(double):
     core, values, mask, report = made(LENGTH)
     usual = predicted(core, values, mask, report).noise
     stub = SimpleNamespace(noise_variance=100 * report[0], outlier_probability=report[1], usual_noise=report[0].mean())
-    np.testing.assert_allclose(left_out.__wrapped__(core, values, mask, stub, None).noise, usual, rtol=1e-9)
+    np.testing.assert_allclose(left_out(core, values, mask, stub).noise, usual, rtol=1e-9)
 
 
 def test_a_nearly_empty_slice_follows_the_past(double):

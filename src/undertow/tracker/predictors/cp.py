@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from undertow.config import Config, make_config
@@ -62,7 +63,8 @@ class CP:
 
     def predict(self, values: Array, mask: Array) -> Prediction:
         """Every entry without itself (n,)."""
-        return predicted(self.state.core, values, mask, self.state.settings)
+        made: Prediction = predicted(self.state.core, values, mask, self.state.settings)
+        return made
 
     def learn(self, values: Array, mask: Array, missing: int) -> tuple[CP, Report]:
         """The model after the slice, and its report; `missing` is the number of entries that are not used."""
@@ -70,11 +72,15 @@ class CP:
         state = with_fitting_slots(state)
         if separable(state.config):
             state = replace(state, missing=(*state.missing, missing)[-state.config.window :])
-        shape = state.shape
-        core, report = step(
-            state.core, values.reshape(shape), mask.reshape(shape), state.settings, missing_capacity(state), None
-        )
+        values, mask = _shaped(values, mask, state.shape)
+        core, report = step(state.core, values, mask, state.settings, missing_capacity(state), None)
         return CP(replace(state, steps=state.steps + 1, core=core), report.rank), report
+
+    def prepare(self) -> None:
+        """Load or compile what `learn` runs, for the first slice and most of the others."""
+        state = self.state
+        nothing = np.zeros(state.shape, state.config.dtype)
+        step.prepare(state.core, nothing, nothing > 0, state.settings, missing_capacity(state), None)
 
     def grown(self) -> CP:
         """With twice the slots for components where all are in use."""
@@ -87,16 +93,20 @@ class CP:
         return replace(self, state=replace(state, config=config, core=replace(state.core, factors=wider)))
 
 
+@program(static=["shape"])
+def _shaped(values: Array, mask: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    return values.reshape(shape), mask.reshape(shape)
+
+
+@program()
 def predicted(core: Core, values: Array, mask: Array, settings: Settings) -> Prediction:
     """Every entry without itself, as this model has it; flat (n,)."""
     shape = core.window.values.shape[1:]
     values, mask = values.reshape(shape), mask.reshape(shape)
-    made: Prediction = left_out(core, values, mask, infer(core, values, mask, settings), settings)
-    return made
+    return left_out(core, values, mask, infer(core, values, mask, settings))
 
 
-@program()
-def left_out(core: Core, values: Array, mask: Array, report: Report, settings: Settings) -> Prediction:
+def left_out(core: Core, values: Array, mask: Array, report: Report) -> Prediction:
     """Every observed entry as the factors and the other entries of the slice have it; flat (n,)."""
     factors = core.factors
     design = jnp.ones((1, factors.active.shape[0]), values.dtype)
