@@ -253,3 +253,23 @@ def test_names_and_settings():
     assert str(default_store("data/lobby.tar.mp4")) == "lobby-undertow.zarr"
     assert str(default_store("-")) == "stdin-undertow.zarr"
     assert assignments(["a=1", "b=0.5", "c=word"]) == {"a": 1, "b": 0.5, "c": "word"}
+
+
+def test_scripts_can_tell_whether_there_were_alerts(cheap_model, capsys):
+    np.save("x.npy", values())
+    assert call("run", "x.npy", "--json", "--threshold", "0.3") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["alerts"] > 0
+
+
+def test_every_setting_and_preset_is_in_the_help(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "4000")
+    monkeypatch.setenv("TERMINAL_WIDTH", "4000")
+    assert call("run", "--help") == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in ("outlier_rate_strength", "precision_prior", "max_iterations", *PRESETS))
+
+
+def test_a_table_without_columns_is_refused_in_words_of_the_command(capsys):
+    Path("t.csv").write_text("t,a,v\n1,x,2\n")
+    assert call("run", "t.csv", "--value", "v") == 2
+    assert "--time t, --modes src,dst, --value bytes" in capsys.readouterr().err

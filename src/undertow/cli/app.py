@@ -18,6 +18,7 @@ from undertow.cli.run import run as run_command
 from undertow.cli.scoreboard import scoreboard
 from undertow.cli.serve import serve
 from undertow.cli.terminal import printable
+from undertow.cli.wording import as_typed
 
 app = typer.Typer(
     name="undertow",
@@ -59,7 +60,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        print(f"undertow: {printable(_sentence(error))}", file=sys.stderr)
+        print(f"undertow: {printable(as_typed(_sentence(error)))}", file=sys.stderr)
         return 2
     return 0
 

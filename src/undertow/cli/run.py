@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -18,7 +18,7 @@ from undertow.cli.run_bar import RunBar
 from undertow.cli.signals import SIGNALS
 from undertow.cli.source_options import FollowingOptions
 from undertow.cli.terminal import printable
-from undertow.config import PRESETS, make_config
+from undertow.config import PRESETS, Config, make_config
 from undertow.incidents.rate import DEFAULT
 from undertow.runs import RunSummary
 from undertow.runs import run as run_stream
@@ -28,6 +28,24 @@ from undertow.runs.options import RunOptions
 from undertow.runs.runner import Model
 from undertow.runs.store.alerts import Format
 from undertow.runs.store.layout import DEFAULT_KEEP, SLICE_VARIABLES, Precision
+
+
+def _presets() -> str:
+    """Every preset with what it sets."""
+    each = (
+        f"{name} ({', '.join(f'{setting} {value}' for setting, value in changes.items()) or 'what Config has'})"
+        for name, changes in PRESETS.items()
+    )
+    return f"Of cp: one of {'; '.join(each)}."
+
+
+def _settings() -> str:
+    """Every setting with its default."""
+    named = {field.name: field.default for field in fields(Config)}
+    own = ", ".join(
+        f"{name}={value}" for name, value in named.items() if name not in ("max_rank", "window", "forgetting")
+    )
+    return f"Of cp: any other setting, several times if needed: {own}."
 
 
 def _option(panel: str, help: str, *names: str) -> Any:
@@ -76,11 +94,11 @@ class ModelOptions:
         str | None,
         _option("Model", "tracker (the default, nothing to set) or cp (RobustCP, with the settings below).", "--model"),
     ] = None
-    preset: Annotated[str | None, _option("Model", f"Of cp: one of {', '.join(PRESETS)}.")] = None
+    preset: Annotated[str | None, _option("Model", _presets())] = None
     max_rank: Annotated[int | None, _option("Model", "Of cp: most components at the same time.")] = None
     window: Annotated[int | None, _option("Model", "Of cp: slices kept and re-examined.")] = None
     forgetting: Annotated[float | None, _option("Model", "Of cp: a slice t steps old counts forgetting^t.")] = None
-    set_: Annotated[list[str] | None, _option("Model", "Of cp: any other setting, outlier_rate=0.01.", "--set")] = None
+    set_: Annotated[list[str] | None, _option("Model", _settings(), "--set")] = None
 
     def given(self) -> list[str]:
         """The options that are settings of `RobustCP`, as they are spelled, of those that were given."""
@@ -156,7 +174,9 @@ def run(
     limit: Annotated[
         int | None, typer.Option(help="Stop when the store holds n slices, earlier ones included.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Nothing but one JSON object about the run.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help='Nothing but one JSON object about the run, with "alerts", their number.')
+    ] = False,
     config: ConfigFile = None,
 ) -> None:
     """Clean a stream: what every entry should be, with error bars, outliers and alerts, kept in a store.
@@ -173,6 +193,9 @@ def run(
       undertow run lobby.mp4 --resume        # after a kill, a crash, Ctrl-C
 
     The store opens with xarray.open_zarr; undertow report, export and inspect read it too.
+
+    Exit codes: 0 done, 2 refused or failed (one sentence says why), 3 incidents (with --exit-code), 128 + n
+    stopped by signal n; what was done before is safe, and goes on with --resume.
     """
     model.settings()
     options = RunOptions(

@@ -20,6 +20,7 @@ import jax
 
 from undertow.programs import identity, runtime, structure
 from undertow.programs.folder import Folder
+from undertow.programs.waiting import WAITING
 
 _log = logging.getLogger("undertow.programs")
 _all: weakref.WeakSet[Program] = weakref.WeakSet()
@@ -101,11 +102,13 @@ class Program:
             folder = Folder.of_user()
             described = None if folder is None else identity.described(self.name, static, tree, leaves, place)
             if folder is None or described is None:
-                ready = self._compiled(place, static, tree, leaves)
+                with WAITING.compiling(self.name, folder):
+                    ready = self._compiled(place, static, tree, leaves)
             else:
                 ready = self._from_disk(key, place, folder, described)
                 if ready is None:
-                    ready = self._compiled(place, static, tree, leaves, partial(folder.write, described))
+                    with WAITING.compiling(self.name, folder):
+                        ready = self._compiled(place, static, tree, leaves, partial(folder.write, described))
             self._loaded[key] = ready
             return ready
 

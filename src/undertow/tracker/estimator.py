@@ -36,6 +36,10 @@ class Tracker(Viewed, LabelledModel):
     what it says about observed entries without having seen them, and the answer is the combination that would have
     been best lately. Outliers are decided once, by that combination, and withheld from everyone who learns.
 
+    There are no settings and no presets. `undertow.RobustCP` has both: "default", "fast" and "paper", and what
+    `help(undertow.Config)` lists; how often false alarms may come is a matter of `undertow.incidents`. See what it does
+    with `plot()`, `components()` and `explain(entry)`.
+
     Threads may share a tracker: one at a time learns or reads, the others wait. A process that was forked after the
     first slice gets an error; use "spawn".
 
