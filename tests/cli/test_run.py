@@ -199,7 +199,7 @@ def test_debug_shows_everything_wherever_it_stands():
 def test_help_lists_every_choice(capsys):
     assert call("run", "--help") == 0
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert f"one of {', '.join(PRESETS)}." in shown
+    assert all(preset in shown for preset in PRESETS)
     assert "csv, jsonl, parquet or none" in shown
     assert "mean, low_rank, std, outliers, outlier_probability, low_rank_std, data; or none" in shown
 

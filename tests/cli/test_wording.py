@@ -10,10 +10,7 @@ from undertow.cli.wording import as_typed
     [
         ("give them with labels=…", "give them with --labels …"),
         ("for example step='5min' or step=1", "for example --step 5min or --step 1"),
-        (
-            "--missing-value inf (missing_value='inf') or --on-bad skip (on_bad='skip')",
-            "--missing-value inf or --on-bad skip",
-        ),
+        ("use --late keep (late='keep') or --on-bad skip (on_bad='skip')", "use --late keep or --on-bad skip"),
         ("use late='skip' or late='keep'", "use --late skip or --late keep"),
         ("open it with colour=True", "open it with --colour"),
         ("time='my column'", '--time "my column"'),

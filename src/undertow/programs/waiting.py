@@ -62,17 +62,22 @@ class Waiting:
                 total = self.seconds
             _log.info("compiled %s in %.1f s", name, took)
             if self._said and folder is not None:
-                folder.write(_KEY, f"{total:.0f}".encode())
+                _beside(folder).write(_KEY, f"{total:.0f}".encode())
 
     def _explain(self, folder: Folder | None) -> None:
         with self._lock:
             if self._said or not self._under_way:
                 return
             self._said = True
-        before = folder.read(_KEY) if folder is not None else None
+        before = _beside(folder).read(_KEY) if folder is not None else None
         last = f" (it took {before.decode()} s last time)" if before is not None and before.isdigit() else ""
         kept = ", and keeps the programs for the next time" if folder is not None else ""
         self.say(f"undertow is compiling for slices of this shape{last}{kept}")
+
+
+def _beside(folder: Folder) -> Folder:
+    """Where the time is kept: not among the programs."""
+    return Folder(folder.path.with_name(f"{folder.path.name}-times"))
 
 
 WAITING = Waiting()
