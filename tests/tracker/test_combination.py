@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from undertow.tracker.combination import FORGETTING, RIDGE, discounted, simplex_weights
+from undertow.tracker.combination import FORGETTING, RIDGE, averaged, discounted, simplex_weights
 
 weights_of = jax.jit(simplex_weights)
 SIZE = 4
@@ -82,7 +82,7 @@ def test_one_that_explodes_leaves_the_others_as_they_are():
 
 def test_discounted_errors_are_the_sum_over_ages():
     rng = np.random.default_rng(2)
-    gram, expected = np.zeros((2, 2, 2)), np.zeros((2, 2, 2))
+    gram, expected = np.zeros((len(FORGETTING), 2, 2)), np.zeros((len(FORGETTING), 2, 2))
     slices = [(rng.normal(size=(2, 6)), rng.random(6)) for _ in range(5)]
     for errors, importance in slices:
         gram = discounted(gram, errors, importance)
@@ -94,7 +94,7 @@ def test_discounted_errors_are_the_sum_over_ages():
 def test_never_much_worse_than_the_best_for_long():
     """Predictors take turns in being the only good one: after a switch the answer is as good within some slices."""
     rng = np.random.default_rng(4)
-    gram, turns, length, entries = np.stack([np.eye(SIZE) * 1e-6] * 2), 8, 80, 20
+    gram, turns, length, entries = np.stack([np.eye(SIZE) * 1e-6] * len(FORGETTING)), 8, 80, 20
     ours, best = [], []
     for turn in range(turns):
         for _ in range(length):
@@ -108,3 +108,14 @@ def test_never_much_worse_than_the_best_for_long():
     settled = length // 2
     assert ours[:, settled:].mean() < 2.0 * best[:, settled:].mean()
     assert ours.mean() < 0.3  # the average of predictors that are right in turn: 0.19
+
+
+def test_those_that_did_better_count_more():
+    """Sets of weights are averaged by how well each has done; alike, they count alike."""
+    sets = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
+    np.testing.assert_allclose(averaged(sets, np.ones(3)), 1 / 3, rtol=1e-5)
+    np.testing.assert_allclose(averaged(sets, np.zeros(3)), 1 / 3, rtol=1e-5)
+    found = np.asarray(averaged(sets, np.array([1.0, 1.1, 2.0])))
+    assert found.sum() == pytest.approx(1, abs=1e-6)
+    assert found[0] > 2 * found[1] > 100 * found[2]
+    np.testing.assert_allclose(averaged(sets, 2.0**40 * np.array([1.0, 1.1, 2.0])), found, rtol=1e-4)

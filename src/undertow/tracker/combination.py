@@ -14,10 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-FORGETTING = np.array([0.9, 0.98], np.float32)
-"""μ of the errors, per slice: weights that follow quickly, and weights that are steadier."""
+FORGETTING = np.array([0.6, 0.9, 0.98], np.float32)
+"""μ of the errors, per slice: from weights that follow at once to weights that are steady."""
 CHOICE_MEMORY = 0.95
-"""Forgetting of how well each of the two has done."""
+"""Forgetting of how well each of these has done."""
+EVIDENCE = 10.0
+"""Power of its error by which each of them counts: half of the slices that are remembered, as in a normal likelihood
+with one error per slice."""
 RIDGE = 1e-4
 """Of each predictor's own squared error: those that cannot be told apart share their weight, and one that explodes does
 not make the others alike."""
@@ -31,11 +34,18 @@ def discounted(gram: Array, errors: Array, importance: Array) -> Array:
     """E with one more slice.
 
     Args:
-        gram: E (2, K, K), one for each of `FORGETTING`.
+        gram: E (F, K, K), one for each of `FORGETTING`.
         errors: (K, n).
         importance: Weight of every squared error (n,), 0 where nothing was observed.
     """
     return jnp.asarray(FORGETTING)[:, None, None] * gram + (errors * importance) @ errors.T
+
+
+def averaged(weights: Array, errors: Array) -> Array:
+    """One set of weights (K,) out of several (F, K), by how well each has done (F,)."""
+    size = jnp.log(jnp.maximum(errors, 1e-6 * errors.max() + 1e-30))
+    mean: Array = jax.nn.softmax(-EVIDENCE * size) @ weights
+    return mean
 
 
 def simplex_weights(gram: Array) -> Array:

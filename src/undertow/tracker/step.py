@@ -5,6 +5,7 @@ Between them the CP models learn, which are programs of their own (`undertow.mod
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from jax.tree_util import register_dataclass
 
 from undertow.programs.program import program
 from undertow.tracker import calibration, events, law, scales
-from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, discounted, simplex_weights
+from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, averaged, discounted, simplex_weights
 from undertow.tracker.predictors.base import Given, Prediction, Predictor
 from undertow.tracker.predictors.covariance import covariances
 from undertow.tracker.predictors.level import Level, LevelState, restart
@@ -29,14 +30,20 @@ SUSPICIOUS = 5.0
 """Standard deviations from its level from which on an observation counts less for the others of its slice."""
 FAR = 10.0
 """Standard deviations from which on an outlier says nothing about the usual errors."""
+FARTHEST = 4.0
+"""Standard deviations from its level beyond which nobody expects an entry on a curved scale, where a linear
+extrapolation can explode."""
 MISSED_BY_ALL = 6.0
-"""Times the mean error of the best predictor of each entry, beyond which an entry counts less for the weights."""
-HELD_OUT = 16
-"""One in this many observed entries is held out from the CP models."""
-LARGEST_ERROR = 100.0
-"""Squared error of an entry over the mean square of the slice, beyond which it counts no more."""
-ERROR_MEMORY = 20
-"""Slices over which the error of the answer is averaged."""
+"""Times the usual error of most predictors, beyond which an entry counts less for the weights."""
+HELD_OUT, FEWEST_HELD, RAREST_HELD = 16, 16, 64
+"""One in 16 observed entries is held out from the CP models; fewer where there are many, so that 16 are left, but one
+in 64."""
+FEWEST_OBSERVED = 8
+"""Observed entries from which on some are held out."""
+MOST_GAINED = 2.0
+"""Largest |log| of the ratio of errors with and without a fit to the slice that is believed of one slice."""
+ERROR_MEMORY, REFIT_MEMORY = 8, 20
+"""Slices over which the error of the answer is averaged, and what a fit to the slice gains."""
 FEW = 3.0
 """Observed entries that are worth as much as the past."""
 PAST = 2
@@ -51,11 +58,11 @@ class Core:
     Attributes:
         level: State of the local levels.
         others: States of `OTHERS`.
-        gram: Errors of the predictors (2, K, K), discounted quickly and slowly.
-        past_gram: Errors of what the past alone says (2, 2, 2).
-        paces: Squared errors of the answer with weights of either kind (2,).
-        error: Mean log of the relative error of the answer.
-        refits: Errors of CP models with and without a fit to the slice itself (C, 2).
+        gram: Errors of the predictors (F, K, K), discounted quickly and slowly.
+        past_gram: Errors of what the past alone says (F, 2, 2).
+        paces: Squared errors of the answer with weights of each kind (F,).
+        error: Mean log of the mean absolute error of the answer, in units of the stream.
+        refits: Mean log ratio of the errors of CP models with and without a fit to the slice itself (C,).
         size: Discounted squared size of a slice.
         calibration: Of what the predictors say of their own errors.
         law: Of the innovations.
@@ -94,7 +101,7 @@ class Verdict:
         means: What every predictor says (K, n); the CP models, which come last, with their factors as they were.
         innovation: Standardised.
         surprise: Log root mean square of what the past did not predict.
-        weights: Of the predictors (K,).
+        weights: Of the predictors (K,), as they answer once they know the slice.
         past_weights: (2,).
         gram: With this slice.
         past_gram: With this slice.
@@ -130,9 +137,9 @@ class Verdict:
     changed: Array
 
 
-def loss(core: Core) -> float:
-    """Mean log of the relative error of the answer lately, on observed entries without themselves."""
-    return float(core.error)
+def loss(core: Core, unit: float) -> float:
+    """Mean log of the absolute error of the answer lately, on observed entries without themselves."""
+    return float(core.error) + math.log(unit)
 
 
 def init(entries: int, cps: int) -> Core:
@@ -145,7 +152,7 @@ def init(entries: int, cps: int) -> Core:
         past_gram=jnp.stack([jnp.eye(PAST) * 1e-6] * len(FORGETTING)),
         paces=jnp.zeros(len(FORGETTING)),
         error=jnp.zeros(()),
-        refits=jnp.zeros((cps, 2)),
+        refits=jnp.zeros(cps),
         size=jnp.zeros(()),
         calibration=calibration.init(size, entries),
         law=law.init(),
@@ -176,33 +183,37 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     )
     claimed, factors = variances + noises, calibration.factors(core.calibration)
     variances, noises = variances * factors, noises * factors
-    both = jax.vmap(simplex_weights)(core.gram)
-    previous = both[jnp.argmin(core.paces)]
-    probability, _, _ = _outliers(core, values, mask, previous, means, variances, noises)
+    means = _bounded(means, level, scale)
+    before = jax.vmap(simplex_weights)(core.gram)
+    previous = averaged(before, core.paces)
+    probability, _, _ = _outliers(core, values, mask, scale, previous, means, variances, noises)
     x = scales.plain(jnp.where(mask, values, 0), scale)
     size = (x**2).sum() / jnp.maximum(weight.sum(), 1)
     usual = jnp.where(core.size > 0, 0.9 * core.size + 0.1 * size, size)
     norm = jnp.maximum(jnp.maximum(size, 1e-3 * core.size) * jnp.maximum(weight.sum(), 1), 1e-30)
     # Errors count as they do in the units of the data, relative to the size of the slice.
     # What everybody misses by far says nothing about who is better.
-    nearest = jnp.where(mask, jnp.abs(values - means).min(0), 0)
-    typical = nearest.sum() / jnp.maximum(weight.sum(), 1)
-    informative = jnp.minimum(1, (MISSED_BY_ALL * typical / jnp.maximum(nearest, 1e-30)) ** 2)
+    missed = jnp.where(mask, jnp.median(jnp.abs(x - scales.plain(means, scale)), axis=0), 0)
+    typical = (jnp.sqrt(missed).sum() / jnp.maximum(weight.sum(), 1)) ** 2
+    informative = jnp.minimum(1, (MISSED_BY_ALL * typical / jnp.maximum(missed, 1e-30)) ** 2)
     importance = weight * (1 - probability) * informative / norm
-    gram = discounted(core.gram, jnp.where(mask, x - scales.plain(means, scale), 0), importance)
+    errors = jnp.where(mask, x - scales.plain(means, scale), 0)
+    gram = discounted(core.gram, errors, importance)
     past = jnp.stack([level.mean, core.last])
     past_gram = discounted(core.past_gram, jnp.where(mask, x - scales.plain(past, scale), 0), importance)
-    missed = jnp.where(mask, x - scales.plain(both @ means, scale), 0)
-    paces = CHOICE_MEMORY * core.paces + (missed**2 * importance).sum(1)
-    chosen = missed[jnp.argmin(core.paces)] ** 2 * weight * (1 - probability)
+    paces = CHOICE_MEMORY * core.paces + ((before @ errors) ** 2 * importance).sum(1)
+    # Not squared, and all of them: which are outliers depends on the scale that is to be judged by this.
+    distance = jnp.abs(previous @ errors).sum() / jnp.maximum(weight.sum(), 1)
     share = 1 / jnp.clip(core.seen, 1, ERROR_MEMORY)
-    error = core.error + share * (0.5 * jnp.log(chosen.sum() / norm + 1e-12) - core.error)
+    error = core.error + share * (jnp.log(distance + 1e-12) - core.error)
     judged = mask.any() & (core.seen > 0)
     gram, past_gram = jnp.where(judged, gram, core.gram), jnp.where(judged, past_gram, core.past_gram)
     paces = jnp.where(judged, paces, core.paces)
-    pace = jnp.argmin(paces)
-    weights, past_weights = simplex_weights(gram[pace]), simplex_weights(past_gram[-1])
-    probability, mean, variance = _outliers(core, values, mask, weights, means, variances, noises)
+    weights = averaged(jax.vmap(simplex_weights)(gram), paces)
+    gains = _gains(core.refits)
+    answering = averaged(jax.vmap(simplex_weights)(gram * gains * gains[:, None]), paces)
+    past_weights = simplex_weights(past_gram[-1])
+    probability, mean, variance = _outliers(core, values, mask, scale, weights, means, variances, noises)
     innovation = (values - mean) / jnp.sqrt(variance)
     early = core.seen < 2
     probability = jnp.where(early, 0, probability)
@@ -230,7 +241,7 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
         means=means,
         innovation=jnp.where(mask, innovation, 0),
         surprise=surprise,
-        weights=weights,
+        weights=answering,
         past_weights=past_weights,
         gram=gram,
         past_gram=past_gram,
@@ -244,24 +255,49 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     )
 
 
+def _bounded(means: Array, level: Prediction, scale: Array) -> Array:
+    """On a curved scale, within what the entry's own past makes possible."""
+    far = jnp.where(scale == scales.LINEAR, jnp.inf, FARTHEST) * jnp.sqrt(level.variance + level.noise)
+    return jnp.clip(means, level.mean - far, level.mean + far)
+
+
+def _gains(refits: Array) -> Array:
+    """Error of every predictor as it answers over its error as it was judged (K,): CP models fit the slice as well."""
+    return jnp.concatenate([jnp.ones(len(NAMES)), jnp.exp(jnp.minimum(refits, 0))])
+
+
 def _held_out(values: Array, mask: Array, slices: Array) -> Array:
-    """One in `HELD_OUT` of the observed entries, others in every slice; none where few are observed.
+    """Some of the observed entries, others in every slice; none where few are observed.
 
     By the order of their values, so that it depends neither on their positions nor on the unit.
     """
+    observed = mask.sum()
+    every = jnp.clip(observed // FEWEST_HELD, HELD_OUT, RAREST_HELD)
     order = jnp.argsort(jnp.where(mask, values, jnp.inf))
     position = jnp.zeros(values.size, jnp.int32).at[order].set(jnp.arange(values.size, dtype=jnp.int32))
-    return mask & (position % HELD_OUT == slices % HELD_OUT) & (mask.sum() >= 2 * HELD_OUT)
+    return mask & (position % every == slices % every) & (observed >= FEWEST_OBSERVED)
 
 
 def _outliers(
-    core: Core, values: Array, mask: Array, weights: Array, means: Array, variances: Array, noises: Array
+    core: Core,
+    values: Array,
+    mask: Array,
+    scale: Array,
+    weights: Array,
+    means: Array,
+    variances: Array,
+    noises: Array,
 ) -> tuple[Array, Array, Array]:
     """Probability of outliers, mean and variance of the combination."""
-    mean = weights @ means
+    mean = _combined(weights, means, scale)
     variance = weights @ (variances + noises + (means - mean) ** 2)
     probability = law.outlier_probability(core.law, (values - mean) / jnp.sqrt(variance))
     return jnp.where(mask, probability, 0), mean, variance
+
+
+def _combined(weights: Array, means: Array, scale: Array) -> Array:
+    """Averaged in the unit of the data, as errors are weighed; on the scale of the stream."""
+    return scales.scaled(weights @ scales.plain(means, scale), scale)
 
 
 @register_dataclass
@@ -285,18 +321,18 @@ def learn(
 ) -> tuple[Core, Answer]:
     """Learn the slice as far as it is trusted, and answer."""
     level_state = restart(core.level, verdict.changed & mask, values)
-    before = LEVEL.predict(level_state, Given(values, verdict.learn, core.last)).mean
-    given = Given(values, verdict.learn, before)
+    before = LEVEL.predict(level_state, Given(values, verdict.learn, core.last))
+    given = Given(values, verdict.learn, before.mean)
     level, level_mean = LEVEL.learn(level_state, given)
     others = [one.learn(state, given) for one, state in zip(OTHERS, core.others, strict=True)]
     means = jnp.vstack([level_mean, *(mean for _, mean in others), *(mean.ravel() for mean in from_cp)])
-    means = jnp.where(jnp.isfinite(means), means, level_mean)
-    refits = _refit_errors(core, verdict, values, mask, scale, means[len(NAMES) :])
+    means = _bounded(jnp.where(jnp.isfinite(means), means, level_mean), before, scale)
+    refits = _refit_errors(core, verdict, values, scale, means[len(NAMES) :])
     # Factors that are fitted to the slice, too, answer only where that is no worse than what was judged.
-    judged = (refits[:, 0] > refits[:, 1])[:, None] & (~mask | verdict.held)
+    judged = (refits > 0)[:, None] & (~mask | verdict.held)
     means = jnp.concatenate([means[: len(NAMES)], jnp.where(judged, verdict.means[len(NAMES) :], means[len(NAMES) :])])
     trust = 1 - jnp.exp(-verdict.learn.sum() / FEW)
-    z = trust * (verdict.weights @ means) + (1 - trust) * verdict.past
+    z = trust * _combined(verdict.weights, means, scale) + (1 - trust) * verdict.past
     anything = mask.any()
     clean = mask & ~verdict.slice_off
     after = Core(
@@ -338,14 +374,16 @@ def learn(
     return replace(chosen, events=after.events), answer
 
 
-def _refit_errors(core: Core, verdict: Verdict, values: Array, mask: Array, scale: Array, refits: Array) -> Array:
-    """Discounted squared errors on held-out entries, of CP answers with and without the slice's own fit (C, 2)."""
-    x, trusted = scales.plain(values, scale), verdict.held * (1 - verdict.probability)
-    own = x**2 * mask * (1 - verdict.probability)
-    size = jnp.maximum(own.sum() / jnp.maximum(mask.sum(), 1), 1e-30)
-    errors = [((scales.plain(said, scale) - x) ** 2 * trusted / size) for said in (refits, verdict.means[len(NAMES) :])]
-    fresh = jnp.stack([jnp.minimum(one, LARGEST_ERROR).sum(1) for one in errors], axis=1)
-    return jnp.where(verdict.slice_off, core.refits, CHOICE_MEMORY * core.refits + fresh)
+def _refit_errors(core: Core, verdict: Verdict, values: Array, scale: Array, refits: Array) -> Array:
+    """Mean log ratio of errors on held-out entries, of CP answers with and without the slice's own fit (C,)."""
+    x, trusted = scales.plain(values, scale), verdict.held & (verdict.probability < 0.5)
+    fitted, before = (
+        jnp.where(trusted, (scales.plain(said, scale) - x) ** 2, 0).sum(1) for said in (refits, verdict.means[len(NAMES) :])
+    )
+    least = 1e-6 * jnp.where(trusted, x**2, 0).sum() + 1e-30
+    ratio = jnp.clip(0.5 * jnp.log((fitted + least) / (before + least)), -MOST_GAINED, MOST_GAINED)
+    share = 1 / jnp.clip(core.seen, 1, REFIT_MEMORY)
+    return jnp.where(verdict.slice_off | ~trusted.any(), core.refits, core.refits + share * (ratio - core.refits))
 
 
 def _width(z: Array, deviation: Array, scale: Array) -> Array:

@@ -120,10 +120,9 @@ def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> 
 def tried(state: Tracking, frames: tuple[Frame, ...]) -> Tracking:
     """In the first of these frames, learned anew, unless the recent slices are predicted clearly better in another."""
     trials = [replayed(replace(state, frame=frame)) for frame in frames]
-    best = trials[0]
-    for other in trials[1:]:
-        best = other if step.loss(other.core) < step.loss(best.core) - CLEARLY else best
-    return best
+    losses = [step.loss(trial.core, frame.unit) for trial, frame in zip(trials, frames, strict=True)]
+    best = int(np.argmin(losses))
+    return trials[best if losses[best] < losses[0] - CLEARLY else 0]
 
 
 def replayed(state: Tracking) -> Tracking:
