@@ -378,7 +378,8 @@ def _refit_errors(core: Core, verdict: Verdict, values: Array, scale: Array, ref
     """Mean log ratio of errors on held-out entries, of CP answers with and without the slice's own fit (C,)."""
     x, trusted = scales.plain(values, scale), verdict.held & (verdict.probability < 0.5)
     fitted, before = (
-        jnp.where(trusted, (scales.plain(said, scale) - x) ** 2, 0).sum(1) for said in (refits, verdict.means[len(NAMES) :])
+        jnp.where(trusted, (scales.plain(said, scale) - x) ** 2, 0).sum(1)
+        for said in (refits, verdict.means[len(NAMES) :])
     )
     least = 1e-6 * jnp.where(trusted, x**2, 0).sum() + 1e-30
     ratio = jnp.clip(0.5 * jnp.log((fitted + least) / (before + least)), -MOST_GAINED, MOST_GAINED)
