@@ -71,7 +71,7 @@ def init() -> Law:
     return Law(
         counts=jnp.asarray(PRIOR_OBSERVATIONS * inside, jnp.float32),
         scale=each,
-        rate=jnp.full((len(TAILS), BANDS), RATE_A / RATE_B / BANDS),
+        rate=jnp.full((len(TAILS), BANDS), RATE_A / RATE_B / BANDS, jnp.float32),
         chosen=jnp.asarray(len(TAILS) - 1, jnp.int32),
         spread=jnp.ones(()),
     )
