@@ -9,7 +9,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test full check lint format docs docs-serve pictures release bench soak clean
+.PHONY: help demo quick test full check lint format docs docs-serve pictures release bench browser load soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,12 @@ release: $(STAMP) ## build wheel and sdist, and use both in fresh environments w
 bench: $(STAMP) ## speed beside the plain matrix product and the baselines, then accuracy on the benchmark streams
 	$(VENV)/bin/undertow bench speed
 	$(VENV)/bin/undertow bench accuracy
+
+browser: ## install what the tests of the live page drive: Debian's chromium and its driver (needs root)
+	apt-get install --yes --no-install-recommends chromium chromium-driver fonts-dejavu-core
+
+load: $(STAMP) ## 200 streams through the service for two minutes, killed five times: speed, latency, what was lost
+	$(TEST_ENV) $(RUN) undertow.service.load
 
 soak: $(STAMP) ## the long tests
 	$(TEST_ENV) $(RUN) pytest -m soak

@@ -12,6 +12,7 @@ from undertow.cli.bench import bench
 from undertow.cli.demo import demo
 from undertow.cli.export import export
 from undertow.cli.inspect import inspect
+from undertow.cli.live import view
 from undertow.cli.report import report
 from undertow.cli.reproduce import reproduce
 from undertow.cli.run import run as run_command
@@ -27,7 +28,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run_command, inspect, report, export, demo, reproduce, scoreboard, serve):
+for command in (run_command, inspect, report, export, demo, reproduce, scoreboard, serve, view):
     app.command()(command)
 app.add_typer(bench, name="bench")
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from undertow.cli.live import LivePage, live_page
 from undertow.cli.run_bar import RunBar
 from undertow.cli.signals import SIGNALS
 from undertow.lab import metrics
@@ -42,10 +43,9 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for store, report and picture.")] = Path("undertow-demo"),
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another network.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help=f"At most {_QUICK_SLICES} slices.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Show a page in the browser while it runs.")] = False,
 ) -> None:
     """Clean up a generated day of network traffic: fill the gaps, find the anomalies, with error bars."""
-    from undertow.cli.demo_picture import draw  # here, so that other commands need not wait for matplotlib
-
     console = Console()
     out.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad folder costs no time
     stream = traffic(slices=min(slices, _QUICK_SLICES) if quick else slices, seed=seed)
@@ -54,7 +54,15 @@ def demo(
         f"[bold]{len(stream)} traffic matrices[/] of {nodes}×{nodes} routers, {stream.hidden.mean():.0%} of the "
         f"entries missing, {int((stream.outlier_mask & stream.mask).sum())} anomalous measurements among the rest."
     )
-    summary = run_stream(stream, out / "traffic.zarr", console)
+    with live_page(live) as page:
+        summary = run_stream(stream, out / "traffic.zarr", console, page)
+        _show(stream, summary, out, console)
+
+
+def _show(stream: SyntheticStream, summary: RunSummary, out: Path, console: Console) -> None:
+    """Tables, picture and report."""
+    from undertow.cli.demo_picture import draw  # here, so that other commands need not wait for matplotlib
+
     estimates = read_back(summary.store)
     baselines = {"last value": last_value(stream.values), "moving average": moving_average(stream.values)}
     console.print(_error_table(stream, {"Undertow": estimates.mean, **baselines}))
@@ -69,14 +77,15 @@ def demo(
     console.print(f"Store:   [bold]{summary.store}[/]  (xarray.open_zarr)", soft_wrap=True)
 
 
-def run_stream(stream: SyntheticStream, store: Path, console: Console) -> RunSummary:
+def run_stream(stream: SyntheticStream, store: Path, console: Console, page: LivePage | None = None) -> RunSummary:
     """Run the stream through the default model, as `undertow run` would."""
     import undertow as ut
     from undertow.runs.default_model import default_model
 
     labels = {mode: [f"router-{number:02d}" for number in range(stream.shape[0])] for mode in ("origin", "destination")}
     source = ut.open_stream(labelled(stream), labels=labels)
-    model, keep = default_model(), "data,mean,std,outliers,outlier_probability"
+    made, keep = default_model(), "data,mean,std,outliers,outlier_probability"
+    model, _ = (page or LivePage()).watched("traffic", source, made)
     with SIGNALS.orderly(), RunBar(console, len(stream)) as bar:
         return ut.run(source, model, store=store, overwrite=True, keep=keep, progress=bar.show, notify=bar.notify)
 

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from undertow.cli.config_file import ConfigFile
 from undertow.cli.grouping import grouped
+from undertow.cli.live import LivePage, live_page
 from undertow.cli.run_bar import RunBar
 from undertow.cli.signals import SIGNALS
 from undertow.cli.source_options import FollowingOptions
@@ -174,6 +175,7 @@ def run(
     limit: Annotated[
         int | None, typer.Option(help="Stop when the store holds n slices, earlier ones included.")
     ] = None,
+    live: Annotated[bool, typer.Option("--live", help="Show a page in the browser while it runs.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help='Nothing but one JSON object about the run, with "alerts", their number.')
     ] = False,
@@ -213,24 +215,34 @@ def run(
     )
     folder = results.store or default_store(source)
     SIGNALS.sentence = lambda: stopped(folder)
-    summary = _run(source, reading, model, folder, options, quiet=as_json)
-    _show(summary, results.report, as_json)
+    with live_page(live) as page:
+        summary = _run(source, reading, model, folder, options, page, quiet=as_json)
+        _show(summary, results.report, as_json)
     if incidents.exit_code and summary.incidents:
         raise typer.Exit(_INCIDENTS)
 
 
 def _run(
-    source: str, reading: FollowingOptions, model: ModelOptions, folder: Path, options: RunOptions, *, quiet: bool
+    source: str,
+    reading: FollowingOptions,
+    model: ModelOptions,
+    folder: Path,
+    options: RunOptions,
+    page: LivePage,
+    *,
+    quiet: bool,
 ) -> RunSummary:
     from undertow.sources import open_stream
 
     with closing(open_stream(source, **reading.given())) as stream:
-        made = model.model()
+        made, load = page.watched(source, stream, model.model())
         # Not around the stream: its reader may be stuck in standard input, and closing it would wait.
         with SIGNALS.orderly(), RunBar(Console(stderr=True), stream.length, quiet) as bar:
             if notice := model.notice():
                 bar.notify(notice)
-            return run_stream(stream, made, store=folder, progress=bar.show, notify=bar.notify, **vars(options))
+            return run_stream(
+                stream, made, store=folder, progress=bar.show, notify=bar.notify, load=load, **vars(options)
+            )
 
 
 def default_store(name: str) -> Path:

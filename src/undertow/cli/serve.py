@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from undertow.cli.signals import SIGNALS
+
 
 def serve(
     store: Annotated[
@@ -44,6 +46,7 @@ def serve(
 
             start(address, settings.token)
 
+    SIGNALS.hand_over()
     server.run(ready)
 
 

@@ -67,6 +67,12 @@ class Signals:
         finally:
             self._grace = 0.0
 
+    def hand_over(self) -> None:
+        """Leave signals to a server, which finishes its requests and saves its streams first."""
+        if self._watching:
+            signal.set_wakeup_fd(-1)
+        self._watching = False
+
     def finish(self, code: int) -> None:
         """End the process with this code; not through Python's shutdown, which threads in native code can crash."""
         if not self._watching:

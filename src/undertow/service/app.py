@@ -27,13 +27,20 @@ from undertow.service.streams import Streams
 _LOG = logging.getLogger("undertow.service")
 
 
-def make_app(settings: Settings, models: Models | None = None, failed: Callable[[], None] = lambda: None) -> Guard:
+def make_app(
+    settings: Settings,
+    models: Models | None = None,
+    failed: Callable[[], None] = lambda: None,
+    *,
+    read_only: bool = False,
+) -> Guard:
     """The service as an ASGI application.
 
     Args:
         settings: Store, token and limits.
         models: `undertow.Tracker` for every stream if left out.
         failed: Called when the store cannot be written any more.
+        read_only: Whether it only shows: no streams are made, fed or deleted by clients.
     """
 
     @asynccontextmanager
@@ -42,6 +49,7 @@ def make_app(settings: Settings, models: Models | None = None, failed: Callable[
             hub, metrics = Hub(asyncio.get_running_loop()), Metrics()
             made = models or trackers()
             streams = Streams(store, made, settings.limits, hub, metrics, failed)
+            app.state.loop = asyncio.get_running_loop()
             app.state.settings, app.state.hub, app.state.metrics, app.state.streams = settings, hub, metrics, streams
             _LOG.info("started", extra={"fields": {"streams": len(streams.all()), "version": __version__}})
             try:
@@ -65,7 +73,7 @@ def make_app(settings: Settings, models: Models | None = None, failed: Callable[
     _add_health(app)
     _add_errors(app)
     _document_errors(app)
-    return Guard(app, settings)
+    return Guard(app, settings, read_only=read_only)
 
 
 def _add_health(app: FastAPI) -> None:

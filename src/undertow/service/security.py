@@ -42,19 +42,19 @@ class Guard:
     (which keeps out names that are made to point to loopback), or hide its origin.
     """
 
-    def __init__(self, app: Any, settings: Settings) -> None:
-        self._app, self._token = app, settings.token
+    def __init__(self, app: Any, settings: Settings, *, read_only: bool = False) -> None:
+        self.app, self._token, self._read_only = app, settings.token, read_only
         self._any_host = not is_loopback(settings.host)
         self._hosts = {"localhost", "127.0.0.1", "[::1]", settings.host.lower(), *map(str.lower, settings.names)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what is allowed."""
         if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         refusal = self._refused(scope)
         if refusal is None:
-            await self._app(scope, receive, _with_headers(send) if scope["type"] == "http" else send)
+            await self.app(scope, receive, _with_headers(send) if scope["type"] == "http" else send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refusal[1][:100]})
         else:
@@ -68,6 +68,8 @@ class Guard:
         unsafe = scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD", "OPTIONS")
         if unsafe and origin is not None and origin.partition("://")[2].lower() != host.lower():
             return 403, "requests of other sites are refused"
+        if self._read_only and scope["type"] == "http" and unsafe:
+            return 403, "this page only shows what a run does"
         if self._token is not None and not _is_open(scope["path"]) and not self._is_valid(headers):
             return 401, "this service needs a token: send Authorization: Bearer TOKEN"
         return None

@@ -53,7 +53,8 @@ class Server:
         Raises:
             ServiceError: The store cannot be written any more, or the port is taken.
         """
-        logs.configure()
+        if threading.current_thread() is threading.main_thread():
+            logs.configure()
         watch = threading.Thread(target=self._announce, args=(ready,), daemon=True)
         watch.start()
         try:

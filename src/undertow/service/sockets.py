@@ -34,7 +34,7 @@ async def live(socket: WebSocket) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    with contextlib.suppress(RuntimeError):
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it may have gone
         await socket.close(1001 if hub.closing else 1000)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -77,9 +78,7 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
     models = []
     for number, saved in enumerate(header["models"]):
         config = Config(**saved["config"])
-        expected = jax.eval_shape(
-            lambda held=saved, settings=config: init_core(settings.settings(held["capacity"]), shape)
-        )
+        expected = _expected_cp(config, saved["capacity"], shape, _double())
         core = read(f"cp.{number}", expected, arrays)
         missing = tuple(int(count) for count in saved["missing"])
         models.append(CP(State(config, shape, 1.0, int(saved["steps"]), core, missing), int(saved["rank"])))
@@ -88,12 +87,29 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
     return Tracking(
         shape=shape,
         frame=None if header["frame"] is None else Frame(**header["frame"]),
-        core=read("core", jax.eval_shape(lambda: step.init(entries, len(models))), arrays),
+        core=read("core", _expected_core(entries, len(models), _double()), arrays),
         cps=tuple(models),
         recent=recent,
         seen=int(header["seen"]),
         used=int(header["used"]),
     )
+
+
+@lru_cache(maxsize=64)
+def _expected_cp(config: Config, capacity: int | None, shape: tuple[int, ...], double: bool) -> Any:
+    """Shapes and types of a CP model. Kept: to find them takes longer than all else that is read."""
+    return jax.eval_shape(lambda: init_core(config.settings(capacity), shape))
+
+
+@lru_cache(maxsize=64)
+def _expected_core(entries: int, models: int, double: bool) -> Any:
+    """Shapes and types of everything else."""
+    return jax.eval_shape(lambda: step.init(entries, models))
+
+
+def _double() -> bool:
+    """Types depend on it."""
+    return bool(jax.config.jax_enable_x64)
 
 
 def _slice(number: int, shape: tuple[int, ...], arrays: dict[str, Any]) -> Slice:
