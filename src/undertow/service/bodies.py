@@ -66,7 +66,7 @@ def _checked(row: Mapping[str, Any], number: int, spec: Spec) -> Given:
     if sequence is not None and (
         not isinstance(sequence, int) or isinstance(sequence, bool) or not 0 <= sequence < 2**53
     ):
-        raise Invalid(f"sequence must be a whole number of at least 0, got {sequence!r:.60}")
+        raise Invalid(f"sequence must be an integer of at least 0, got {sequence!r:.60}")
     time = row.get("time")
     if time is not None and (not isinstance(time, (str, int, float)) or isinstance(time, bool)):
         raise Invalid(f"time must be a date or seconds since 1970, got {time!r:.60}")

@@ -20,7 +20,7 @@ Name = Annotated[str, Path(pattern=NAME, description="Of the stream.")]
 Sequence_ = Annotated[int, Path(ge=0, lt=2**53, description="Number of the slice, from 0 on.")]
 First = Annotated[int, Query(ge=0, lt=2**53, description="The first slice.")]
 Last = Annotated[int, Query(ge=0, lt=2**53, description="The slice after the last one.")]
-Most = Annotated[int, Query(ge=1, le=10_000, description="At most so many, the newest.")]
+Most = Annotated[int, Query(ge=1, le=10_000, description="At most n, the newest.")]
 Fields = Annotated[
     str, Query(pattern="^[a-z_,]*$", max_length=80, description=f"Arrays to send: {', '.join(answers.FIELDS)}.")
 ]

@@ -41,7 +41,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not isinstance(value, int) or value < 1:
-                raise ServiceError(f"{name} must be a whole number of at least 1, got {value!r}")
+                raise ServiceError(f"{name} must be an integer of at least 1, got {value!r}")
 
 
 @dataclass(frozen=True)
