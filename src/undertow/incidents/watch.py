@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.incidents import ongoing
 from undertow.incidents.clock import Clock, as_datetime
-from undertow.incidents.grouping import MOST, Group, group, is_block, touches, within
-from undertow.incidents.incident import MOST_ENTRIES, Change, Incident, Kind, Side
+from undertow.incidents.finding import earlier, find
+from undertow.incidents.grouping import MOST, within
+from undertow.incidents.incident import Change, Incident
 from undertow.incidents.naming import Names
+from undertow.incidents.ongoing import NUMBERS, Open, believed, enlarge, followed, joins, measure, still
 from undertow.incidents.rate import FalseAlarms, online_fdr, remembered
-from undertow.incidents.reading import Bools, Floats, Seen, read
-from undertow.incidents.scores import FAMILIES, LASTING, Scorer, Scores
+from undertow.incidents.reading import Bools, Seen, read
+from undertow.incidents.scores import FAMILIES, Scorer, Scores
 from undertow.incidents.stuck import Stuck
-from undertow.incidents.tails import combined, largest
 from undertow.serialization.container import from_bytes, to_bytes
 
 UNSETTLED, WARM_UP = 5, 30
 """Slices from which nothing is learned, and in which nothing is opened: a model must get to know its stream."""
-UNUSUAL = 2.0
-"""Surprise from which on an entry counts as unusual: one in seven does in a clean slice."""
-STILL = 4.0
-"""Surprise of an incident's entries from which on it still lasts."""
 CALM = 10
 """Observed slices in a row without it, after which an incident is closed."""
-TOGETHER = 5
-"""Slices within which what begins is taken for one incident."""
-SHARE = 0.01
-"""False-discovery rate among the entries of a slice that is known to hold something."""
 LEAST_MEMORY, MOST_MEMORY = 1000.0, 20000.0
 """Slices that tails of families remember; as many as ten false incidents need, between these."""
 RECENT = 100
@@ -41,25 +35,7 @@ LEAST_FACTOR, MOST_FACTOR = 1.25, 20.0
 """By which a false alarm raises the bar."""
 CANDIDATES = len(FAMILIES) + 1
 """Among which the rate of false incidents is divided: the families, and dead sensors."""
-KEPT_SHARE = 0.5
-"""Of the distance at the peak of an incident: what is expected has moved by as much if a change lasts."""
 STATE_VERSION = 1
-
-
-@dataclass
-class _Open:
-    """An open incident: its entries, those that have been off, the farthest of them, and slices without it."""
-
-    incident: Incident
-    members: Bools
-    counted: Bools
-    peak: float = 0.0
-    calm: int = 0
-    place: int = 0
-    expected: float = 0.0
-
-
-_NUMBERS = ("peak", "calm", "place", "expected")
 
 
 class Incidents:
@@ -106,7 +82,7 @@ class Incidents:
         self._clock = Clock(step)
         self._scorer = Scorer(self.shape)
         self._stuck = Stuck.new(int(np.prod(self.shape)))
-        self._open: list[_Open] = []
+        self._open: list[Open] = []
         self._recent: list[Incident] = []
         self._slices = self._learned = 0
         self._count = 0
@@ -216,7 +192,7 @@ class Incidents:
             "feedback": self._feedback,
             "recent": [one.to_json() for one in self._recent],
             "open": [
-                {"incident": one.incident.to_json(), **{name: getattr(one, name) for name in _NUMBERS}}
+                {"incident": one.incident.to_json(), **{name: getattr(one, name) for name in NUMBERS}}
                 for one in self._open
             ],
         }
@@ -240,11 +216,11 @@ class Incidents:
         scorer = Scorer(self.shape)
         scorer.restore(dict(arrays))
         opened = [
-            _Open(
+            Open(
                 Incident.from_json(one["incident"]),
                 np.array(arrays["open.members"][position], bool),
                 np.array(arrays["open.counted"][position], bool),
-                **{name: one[name] for name in _NUMBERS},
+                **{name: one[name] for name in NUMBERS},
             )
             for position, one in enumerate(header["open"])
         ]
@@ -317,47 +293,31 @@ class Incidents:
                 continue
             if one.incident.kind == "dead":
                 same = seen.dead if seen.values is None else self._stuck.run > 0
-                still = bool((one.members & same).any())
-                gone = not still
+                lasts = bool((one.members & same).any())
+                gone = not lasts
             else:
-                still, gone = self._still(one, here, seen, scores), False
-            if still:
+                lasts, gone = still(one, seen, scores), False
+            if lasts:
                 one.calm = 0
                 one.incident = replace(one.incident, last=number, last_time=time)
-                self._measured(one, seen, scores)
+                measure(one, seen, scores, self.names)
             else:
                 one.calm += 1
-            believed = self._believed(one, seen, scores)
-            if believed is not None:
-                self._close(one, replace(one.incident, kind=believed, last=number, last_time=time))
+            kind = believed(one, seen, scores)
+            if kind is not None:
+                self._close(one, replace(one.incident, kind=kind, last=number, last_time=time))
             elif gone or one.calm >= CALM:
-                self._close(one, replace(one.incident, kind="change") if _lasts(one, seen) else one.incident)
+                self._close(one, replace(one.incident, kind="change") if followed(one, seen) else one.incident)
             else:
                 continue
             changes.append(Change("closed", self._recent[-1]))
         return changes
 
-    def _still(self, one: _Open, here: Bools, seen: Seen, scores: Scores) -> bool:
-        surprises = scores.entry[here]
-        if one.incident.kind == "slice" and seen.off:
-            return True
-        size = np.array([float(surprises.size)])
-        together = combined(np.minimum(surprises, STILL).sum(keepdims=True), size)[0]
-        return bool(max(together, largest(surprises, surprises.size)) > STILL)
-
-    def _believed(self, one: _Open, seen: Seen, scores: Scores) -> Kind | None:
-        """What an incident becomes once its change is believed to last; None as long as it is not."""
-        unusual = one.members & seen.observed & (scores.entry > UNUSUAL)
-        believed = seen.changed & one.members
-        if one.incident.kind == "dead" or not believed.any() or believed.sum() <= MOST * unusual.sum():
-            return None
-        return "scene" if one.incident.kind == "slice" else "change"
-
     def _opened(
         self, seen: Seen, scores: Scores, alarmed: Bools, level: float, number: int, time: str | float | None
     ) -> list[Change]:
         """A new incident, or a larger one."""
-        found = self._group(seen, scores, alarmed)
+        found = find(self._scorer, seen, scores, alarmed)
         if found is None:
             return []
         surprise = float(scores.surprise.max() - math.log(CANDIDATES))
@@ -367,76 +327,23 @@ class Incidents:
         if found.kind == "slice":
             members = np.ones(self.shape, bool)
         for one in self._open:
-            if self._joins(one, found, number):
-                self._enlarge(one, found, members.ravel())
+            if joins(one, found, number):
+                enlarge(one, found, members.ravel())
                 one.incident = replace(
                     one.incident, surprise=max(one.incident.surprise, surprise), last=number, last_time=time
                 )
                 one.calm = 0
-                self._measured(one, seen, scores)
+                measure(one, seen, scores, self.names)
                 return [Change("updated", one.incident)]
-        since = number - self._earlier(scores, found) if alarmed[FAMILIES.index("lasting")] else number
+        since = number - earlier(self._scorer, scores, found) if alarmed[FAMILIES.index("lasting")] else number
         began = time if since == number else self._clock.before(number - since)
         self._count += 1
         incident = Incident(self._count, found.kind, since, number, since_time=began, last_time=time, rows=found.rows)
         incident = replace(incident, surprise=surprise, probability=sure)
-        one = _Open(incident, members.ravel(), found.entries.ravel().copy())
-        self._measured(one, seen, scores)
+        one = Open(incident, members.ravel(), found.entries.ravel().copy())
+        measure(one, seen, scores, self.names)
         self._open.append(one)
         return [Change("opened", one.incident)]
-
-    def _group(self, seen: Seen, scores: Scores, alarmed: Bools) -> Group | None:
-        entry, lasting, row, whole = alarmed
-        off = np.zeros(scores.free.size, bool)
-        if entry or row:
-            off |= _significant(np.where(scores.free, scores.entry, np.nan), at_least=bool(entry))
-        if lasting:
-            off |= _significant(scores.lasting, at_least=True)
-        rows = (
-            self._scorer.rows_at(np.flatnonzero(_significant(scores.row, at_least=bool(row)))) if entry or row else ()
-        )
-        likely = scores.free & (scores.entry > UNUSUAL)
-        all_off = bool(whole) and (
-            seen.off_share > MOST or likely.sum() > MOST * scores.free.sum() or not (entry or row or lasting)
-        )
-        shaped = [array.reshape(self.shape) for array in (off, likely, scores.free)]
-        found = group(shaped[0], shaped[1], shaped[2], rows, all_off)
-        if found is None and row:  # a row of which each entry is a little off
-            best = self._scorer.rows_at(np.array([int(np.nanargmax(scores.row))]))
-            inside = within(shaped[0], best) & shaped[2]
-            return Group("row", best, inside & (shaped[1] | (scores.entry.reshape(self.shape) > 1)))
-        return found
-
-    def _joins(self, one: _Open, found: Group, number: int) -> bool:
-        """Whether what was found is part of an incident that is open: it began just now, or lies beside it."""
-        if one.incident.kind == "dead":
-            return False
-        if number - one.incident.since <= TOGETHER:
-            return True
-        spread = one.incident.kind in ("row", "slice") or found.kind in ("row", "slice")
-        return not spread and touches(one.counted.reshape(self.shape), found.entries)
-
-    def _enlarge(self, one: _Open, found: Group, members: Bools) -> None:
-        one.members = one.members | members
-        one.counted = one.counted | found.entries.ravel()
-        rows = tuple(sorted({*one.incident.rows, *found.rows}))
-        kind: Kind
-        if "slice" in (one.incident.kind, found.kind):
-            kind, rows = "slice", ()
-        elif rows:
-            kind = "row"
-        else:
-            shaped = one.counted.reshape(self.shape)
-            kind = "block" if is_block(shaped, np.ones(self.shape, bool)) else "entries"
-        one.incident = replace(one.incident, kind=kind, rows=rows)
-
-    def _earlier(self, scores: Scores, found: Group) -> int:
-        """How many slices ago entries that stay off began to be so, by the one that is off most."""
-        worst = int(np.argmax(np.where(found.entries.ravel() & scores.free, np.nan_to_num(scores.lasting), -1)))
-        past = self._scorer.recent[1:, worst]
-        same = np.sign(past) == np.sign(past[-1])
-        run = LASTING - 1 if same.all() else int(np.argmin(same[::-1]))
-        return run if found.entries.ravel()[worst] and (np.abs(past[::-1][:run]) > 1).all() else 0
 
     def _dead(self, seen: Seen, level: float, number: int, time: str | float | None) -> list[Change]:
         """Sensors that have died, as one incident for all that do in the same slice.
@@ -462,7 +369,7 @@ class Incidents:
                 one.incident = replace(one.incident, kind="dead", rows=(), last=number, last_time=time)
                 one.members = one.members & dead
                 one.counted = one.members.copy()
-                self._named(one, np.zeros(fresh.size))
+                ongoing.name(one, np.zeros(fresh.size), self.names)
                 fresh &= ~one.members
                 changes.append(Change("updated", one.incident))
         if fresh.any():
@@ -470,52 +377,13 @@ class Incidents:
             since, began = number - run, self._clock.before(run) if run else time
             incident = Incident(self._count, "dead", since, number, since_time=began, last_time=time)
             incident = replace(incident, surprise=surprise, probability=_sure(surprise, level) if run else 1.0)
-            one = _Open(incident, fresh.copy(), fresh.copy())
-            self._named(one, np.zeros(fresh.size))
+            one = Open(incident, fresh.copy(), fresh.copy())
+            ongoing.name(one, np.zeros(fresh.size), self.names)
             self._open.append(one)
             changes.append(Change("opened", one.incident))
         return changes
 
-    def _measured(self, one: _Open, seen: Seen, scores: Scores) -> None:
-        """How far it is off and which entries are, with this slice."""
-        here = one.members & seen.observed
-        surprise = np.where(here, np.nan_to_num(scores.entry), -1.0)
-        one.counted = one.counted | (here & (surprise > UNUSUAL + math.log(max(int(here.sum()), 1)) / 2))
-        size = np.where(one.counted & seen.observed, np.abs(np.nan_to_num(seen.innovation)), 0.0)
-        worst = int(np.argmax(size))
-        if size[worst] > one.peak:
-            one.peak, one.place = float(size[worst]), worst
-            one.expected = float(seen.expected[worst])
-            sides = np.sign(seen.innovation[one.counted & here])
-            above = float(np.mean(sides > 0)) if sides.size else 1.0
-            side: Side = "above" if above > 0.8 else "below" if above < 0.2 else "both"
-            one.incident = replace(
-                one.incident,
-                std=float(seen.innovation[worst]),
-                amount=float(seen.amount[worst]),
-                side=side,
-            )
-        self._named(one, size)
-
-    def _named(self, one: _Open, size: Floats) -> None:
-        """In words: where it is, and which entries are off, the farthest first."""
-        places = np.flatnonzero(one.counted)
-        order = places[np.argsort(-size[places], kind="stable")]
-        positions = np.stack(np.unravel_index(order, self.shape), axis=1).astype(np.int64)
-        kind = one.incident.kind
-        if kind == "slice":
-            where = "the whole slice"
-        elif one.incident.rows:
-            where = self.names.rows(one.incident.rows)
-        elif kind == "block":
-            where = self.names.block(positions)
-        else:
-            where = self.names.entries(positions)
-        listed = tuple(tuple(int(index) for index in position) for position in positions[:MOST_ENTRIES])
-        labels = tuple(self.names.entry(position) for position in listed) if any(self.names.labels) else ()
-        one.incident = replace(one.incident, where=where, entries=listed, labels=labels, count=len(places))
-
-    def _close(self, one: _Open, incident: Incident) -> None:
+    def _close(self, one: Open, incident: Incident) -> None:
         self._open.remove(one)
         closed = replace(incident, until=incident.last, until_time=incident.last_time)
         self._recent = [*self._recent, closed][-RECENT:]
@@ -538,24 +406,3 @@ class Incidents:
 def _sure(surprise: float, level: float) -> float:
     """Share of real ones among incidents like this one, if real ones are as frequent as the false ones accepted."""
     return 1 / (1 + math.exp(min(-surprise - math.log(level), 700.0)))
-
-
-def _lasts(one: _Open, seen: Seen) -> bool:
-    """Whether what is expected has followed an incident, so that there is nothing odd about it any more."""
-    moved = seen.expected[one.place] - one.expected
-    return one.incident.kind in ("entry", "row", "block") and moved / (one.incident.amount or 1.0) > KEPT_SHARE
-
-
-def _significant(surprise: Floats, at_least: bool) -> Bools:
-    """Benjamini and Hochberg: which are off, given that something is; the largest if ``at_least`` one must be."""
-    known = ~np.isnan(surprise)
-    values = np.where(known, surprise, -np.inf)
-    order = np.argsort(-values, kind="stable")
-    number = int(known.sum())
-    limits = -np.log(SHARE * np.arange(1, values.size + 1) / max(number, 1))
-    passing = np.flatnonzero(values[order] >= limits)
-    found = np.zeros(values.size, bool)
-    found[order[: (passing[-1] + 1 if passing.size else 0)]] = True
-    if at_least and number:
-        found[order[0]] = True
-    return found
