@@ -139,7 +139,7 @@ def test_smoothing_combines_two_passes(monkeypatch):
         ({"X": wide().set_axis([f"c{n // 2}" for n in range(12)], axis=1)}, "two columns of the same name"),
         ({"X": long().assign(more=1.0, note="x")}, "name them with time=…, modes=… and value=…"),
         ({"X": long().drop(columns="time")}, "name them with time=…"),
-        ({"X": long(), "time": "when"}, "has no column 'when': its columns are time, src, dst, bytes"),
+        ({"X": long(), "time": "when"}, "has no column 'when': its columns are 'time', 'src', 'dst', 'bytes'"),
         ({"X": pd.concat([long(), long()])}, "two rows for a, 1 at time 2024-03-30"),
         ({"X": {"a": 1}}, "source must be a path, '-', an array or a frame, got dict"),
         ({"X": array().to_dataset().assign(other=array())}, "holds several arrays"),

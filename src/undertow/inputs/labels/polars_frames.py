@@ -6,6 +6,7 @@ mode, unless there is only one of them beside labels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,12 +31,16 @@ class _Like:
         names = self.numbers if columns is None else [str(label) for (label,) in columns]
         held = values.reshape(len(values), -1)
         frame = {name: held[:, n] for n, name in enumerate(names)}
-        if rows is None:
-            made = self.labels.with_columns(**{name: polars.Series(column) for name, column in frame.items()})
+        if not self.labels.width:
+            made = polars.DataFrame(frame)
+        elif rows is None:
+            made = self.labels.with_columns([polars.Series(name, column) for name, column in frame.items()])
         else:
-            found = {name: [row[n] for row in rows] for n, name in enumerate(self.labels.columns)}
-            made = polars.DataFrame({**found, **frame})
-        return made.select([*(name for name in self.order if name in made.columns), *_rest(made.columns, self.order)])
+            pairs = enumerate(self.labels.schema.items())
+            labels = [polars.Series(name, _column([row[n] for row in rows])).cast(kind) for n, (name, kind) in pairs]
+            made = polars.DataFrame([*labels, *(polars.Series(name, column) for name, column in frame.items())])
+        known = [name for name in self.order if name in made.columns]
+        return _only(made, [*known, *(name for name in made.columns if name not in self.order)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +69,11 @@ def parsed_polars(x: Any) -> Parsed:
         raise TypeError(
             f"x must have columns of numbers, got {dict(x.schema)}: cast them, for example with cast(pl.Float64)."
         )
-    labels = x.select(named)
+    labels = _only(x, named)
     rows = levelled(named, [_labels(x[name]) for name in named]) if named else unlabelled(len(x))
     long_form = bool(named) and len(numbers) == 1
     columns = None if long_form else levelled([None], [numbers])
-    return parsed_table(_numbers(x.select(numbers)), rows, columns, _Like(labels, numbers, tuple(x.columns)))
+    return parsed_table(_numbers(_only(x, numbers)), rows, columns, _Like(labels, numbers, tuple(x.columns)))
 
 
 def _numbers(frame: Any) -> NDArray[Any]:
@@ -90,5 +95,10 @@ def _labels(column: Any) -> Any:
     return column.to_numpy() if column.dtype.is_temporal() and column.null_count() == 0 else column.to_list()
 
 
-def _rest(columns: Any, order: tuple[str, ...]) -> list[str]:
-    return [name for name in columns if name not in order]
+def _column(labels: list[Any]) -> Any:
+    return np.array(labels) if isinstance(labels[0], (np.datetime64, np.timedelta64)) else labels
+
+
+def _only(frame: Any, names: Sequence[str]) -> Any:
+    """Some columns, by their very names: select would take "*" for all."""
+    return frame.select([frame.get_column(name) for name in names])

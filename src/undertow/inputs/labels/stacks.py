@@ -97,7 +97,7 @@ def _polars_rows(X: Any) -> Iterator[Any]:
     import polars
 
     timed = [name for name, dtype in X.schema.items() if dtype.is_temporal() or name.lower() in TIMES]
-    held = X.drop(timed)
+    held = X.select([X.get_column(name) for name in X.columns if name not in timed])
     others = [name for name, dtype in held.schema.items() if not dtype.is_numeric() and dtype != polars.Boolean]
     if others:
         raise TypeError(

@@ -109,6 +109,8 @@ class TableForm:
 
 def parsed_table(matrix: NDArray[Any], rows: Axis, columns: Axis | None, make: Any) -> Parsed:
     """A table of numbers, (rows, columns) or (rows,), as a slice."""
+    if matrix.size == 0:
+        raise ValueError(f"x must have at least one entry, got shape {matrix.shape}: leave it out, or give NaN.")
     values = _scattered(matrix.reshape(len(matrix), -1), rows)
     axes = (rows,) if columns is None else (rows, columns)
     if columns is not None:

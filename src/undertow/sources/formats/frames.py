@@ -45,7 +45,7 @@ class Held:
         if wanted is not None:
             found = [name for name in self.names if wanted in (name, _last(name))]
             if not found:
-                raise StreamError(f"{NAME} has no column {wanted!r}: its columns are {shortened(list(self.names))}")
+                raise StreamError(f"{NAME} has no column {wanted!r}: its columns are {_listed(self.names)}")
             return found[0]
         named = [name for name in self.names if str(name).lower() in TIME_NAMES]
         for guesses in ([] if self.index is None else [self.index], sorted(self.dated, key=str), named):
@@ -57,6 +57,8 @@ class Held:
 def open_frame(frame: Any, options: SourceOptions) -> Source:
     """A frame of pandas or polars."""
     held = _of_polars(frame) if type(frame).__module__.startswith("polars") else _of_pandas(frame)
+    if len({str(name) for name in held.names}) < len(held.names):
+        raise StreamError(f"{NAME} has two columns of the same name: rename one of {_listed(held.names)}")
     time = held.time(options.time)
     others = [name for name in held.names if name != time]
     texts = [name for name in others if name not in held.numbers]
@@ -70,7 +72,7 @@ def open_frame(frame: Any, options: SourceOptions) -> Source:
     value = options.value or (str(left[0]) if len(left) == 1 else None)
     if time is None or not modes or value is None:
         raise StreamError(
-            f"{NAME} has the columns {shortened(list(held.names))}, and which of them hold time, labels and values is "
+            f"{NAME} has the columns {_listed(held.names)}, and which of them hold time, labels and values is "
             "not clear: name them with time=…, modes=… and value=…, or leave out what is not a number"
         )
     return _long(held, replace(options, time=str(time), modes=modes, value=value))
@@ -81,8 +83,6 @@ def _wide(held: Held, time: Any, numbers: list[Any], options: SourceOptions) -> 
     xarray = import_extra("xarray", "pandas", "A wide frame")
     if not numbers:
         raise StreamError(f"{NAME} has no columns of numbers: one per entry is needed, or long form with value=…")
-    if options.labels is None and len({str(name) for name in numbers}) < len(numbers):
-        raise StreamError(f"{NAME} has two columns of the same name: rename one, its columns are {shortened(numbers)}")
     pandas = type(held.frame).__module__.startswith("pandas")
     values = _pandas_matrix(held.frame, numbers) if pandas else _polars_matrix(held.frame, numbers)
     times, zone = (None, None) if time is None else _times(held.frame[time], pandas)
@@ -176,7 +176,12 @@ def _pandas_matrix(frame: Any, numbers: list[Any]) -> NDArray[np.float64]:
 def _polars_matrix(frame: Any, numbers: list[Any]) -> NDArray[np.float64]:
     import polars
 
-    return np.asarray(frame.select(numbers).cast(polars.Float64).fill_null(float("nan")).to_numpy())
+    return np.asarray(
+        frame.select([frame.get_column(name) for name in numbers])
+        .cast(polars.Float64)
+        .fill_null(float("nan"))
+        .to_numpy()
+    )
 
 
 def _times(column: Any, pandas: bool) -> tuple[NDArray[Any], str | None]:
@@ -205,3 +210,8 @@ def _label(name: Any) -> Any:
 def _last(name: Any) -> Any:
     """The name of what was the index, in a frame with several levels of columns."""
     return name if not isinstance(name, tuple) else next((part for part in name if part != ""), "time")
+
+
+def _listed(names: Any) -> str:
+    """Names of columns in a message, on one line whatever is in them."""
+    return shortened([repr(_last(name)) for name in names])

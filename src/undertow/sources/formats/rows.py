@@ -39,7 +39,9 @@ def columns_of(name: str, options: SourceOptions) -> Columns:
         raise StreamError(f"{name} is a table: name its columns, for example time='t', modes='src,dst', value='bytes'")
     columns = Columns(options.time, options.modes, options.value, skip_bad=options.on_bad == "skip")
     if len(set(columns.names)) < len(columns.names):
-        raise StreamError(f"time, modes and value must be different columns, got {', '.join(columns.names)}")
+        raise StreamError(
+            f"time, modes and value must be different columns, got {', '.join(columns.names)}: name others"
+        )
     return columns
 
 

@@ -1,0 +1,139 @@
+"""Odd frames: every one is taken, or refused in one sentence that names what is wrong."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from undertow.inputs.dense import as_slice
+from undertow.inputs.labels.slices import taken
+from undertow.inputs.labels.stacks import slices_of
+from undertow.sources.opening import open_stream
+
+LABEL = st.one_of(
+    st.text(max_size=3),
+    st.integers(-3, 3),
+    st.none(),
+    st.just(float("nan")),
+    st.booleans(),
+    st.sampled_from([pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-01", tz="Europe/Berlin"), pd.NaT]),
+    st.tuples(st.integers(0, 2), st.text(max_size=1)),
+    st.sampled_from([datetime.date(2024, 1, 1), pd.Interval(0, 1), pd.Period("2024-01")]),
+)
+KINDS = ["float64", "float32", "int64", "Float64", "Int64", "boolean", "bool", "category", "string", "object", "mixed"]
+KINDS += ["datetime64[ns]", "complex128", "Sparse[float]", "timedelta64[ns]"]
+POLARS = [pl.Float64, pl.Int8, pl.Boolean, pl.String, pl.Categorical, pl.Date, pl.Datetime, pl.Null, pl.List(pl.Int8)]
+INDICES = ["counted", "dated", "zoned", "repeated", "mixed", "categories", "levels", "missing"]
+
+
+def column(kind, rows):
+    numbers = np.arange(rows, dtype=float)
+    if kind == "mixed":
+        return pd.Series([1, "a", None, 2.5, pd.NaT][:rows] + [0.0] * max(0, rows - 5), dtype=object)
+    if kind in ("datetime64[ns]", "timedelta64[ns]"):
+        return pd.Series(numbers.astype("int64")).astype(kind)
+    if kind in ("boolean", "bool"):
+        return pd.Series(numbers > 1).astype(kind)
+    return pd.Series(numbers).astype(kind)
+
+
+def index(kind, rows):
+    dates = pd.date_range("2024-03-30", periods=rows, freq="h")
+    made = {
+        "counted": pd.RangeIndex(rows),
+        "dated": dates,
+        "zoned": dates.tz_localize("Europe/Berlin", nonexistent="shift_forward"),
+        "repeated": pd.Index(["a"] * rows),
+        "mixed": pd.Index([1, "a", None, 2.5, *range(10, 10 + rows)][:rows], dtype=object),
+        "categories": pd.CategoricalIndex([str(n) for n in range(rows)]),
+        "levels": pd.MultiIndex.from_tuples([(n % 2, n) for n in range(rows)] or [], names=["even", "n"])
+        if rows
+        else pd.MultiIndex.from_arrays([[], []]),
+        "missing": pd.Index([None] * rows),
+    }
+    return made[kind][:rows]
+
+
+def attempted(what, *arguments, **options):
+    """What it gives, or None if it was refused in one sentence."""
+    try:
+        return what(*arguments, **options)
+    except (TypeError, ValueError) as refusal:
+        text = str(refusal)
+        assert text, "a refusal says why"
+        assert "\n" not in text
+        assert ": " in text, f"what to do is missing in {text!r}"
+        assert len(text) < 500
+        return None
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.integers(0, 6),
+    st.lists(st.tuples(LABEL, st.sampled_from(KINDS)), min_size=0, max_size=4),
+    st.sampled_from(INDICES),
+)
+def test_odd_frames_of_pandas(rows, columns, kind):
+    frame = pd.concat([column(k, rows) for _, k in columns], axis=1) if columns else pd.DataFrame(index=range(rows))
+    frame.columns = pd.Index([name for name, _ in columns], dtype=object, tupleize_cols=False)
+    frame.index = index(kind, rows)
+    found = attempted(taken, frame, None, None, None)
+    if found is not None and attempted(as_slice, found.x, found.mask) is not None:
+        back = found.way.back(np.asarray(found.x, float))
+        assert back.shape[0] >= frame.shape[0]
+        np.testing.assert_array_equal(back.to_numpy(float).size, np.size(found.x))
+    for one in attempted(slices_of, frame) or ():
+        attempted(taken, one, None, None, None)
+    stream = attempted(open_stream, frame)
+    if stream is not None:
+        attempted(lambda: [item.values for item in stream.slices()])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 4),
+    st.dictionaries(
+        st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=2),  # polars itself panics at NUL
+        st.sampled_from(
+            [
+                pl.Float64,
+                pl.Int8,
+                pl.Boolean,
+                pl.String,
+                pl.Categorical,
+                pl.Date,
+                pl.Datetime,
+                pl.Null,
+                pl.List(pl.Int8),
+            ]
+        ),
+        max_size=4,
+    ),
+)
+def test_odd_frames_of_polars(rows, columns):
+    numbers = pl.Series(range(rows), dtype=pl.Int64)
+
+    def made(kind):
+        if kind in (pl.Null, pl.List(pl.Int8)):
+            return pl.Series([None] * rows, dtype=kind)
+        return numbers.cast(pl.String).cast(kind) if kind == pl.Categorical else numbers.cast(kind)
+
+    frame = pl.DataFrame({name: made(kind) for name, kind in columns.items()})
+    found = attempted(taken, frame, None, None, None)
+    if found is not None and attempted(as_slice, found.x, found.mask) is not None:
+        assert len(found.way.back(np.asarray(found.x))) >= len(frame)
+    for one in attempted(slices_of, frame) or ():
+        attempted(taken, one, None, None, None)
+    stream = attempted(open_stream, frame)
+    if stream is not None:
+        attempted(lambda: [item.values for item in stream.slices()])
+
+
+def test_times_with_and_without_zone_do_not_mix():
+    frame = pd.DataFrame({"time": [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02", tz="UTC")], "a": [1.0, 2.0]})
+    with pytest.raises(ValueError, match=": "):
+        list(open_stream(frame, modes="a").slices())
