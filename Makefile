@@ -9,7 +9,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test full check lint format docs docs-serve pictures release bench browser load soak clean
+.PHONY: help demo quick test full check lint format docs docs-serve pictures notebooks release bench browser load soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ docs-serve: $(STAMP) ## show the documentation in a browser while you write it
 
 pictures: $(STAMP) ## make the pictures of the documentation by running its code
 	$(VENV)/bin/python docs/pictures.py
+
+notebooks: $(STAMP) ## write the tutorials as notebooks
+	$(VENV)/bin/python docs/notebooks.py
 
 release: $(STAMP) ## build wheel and sdist, and use both in fresh environments without developer tools
 	rm -rf dist

@@ -215,6 +215,20 @@ def video(
 
 
 @bench.command()
+def foreground(
+    data: Data = None,
+    drift: Annotated[list[float] | None, typer.Option(help="Of the light of generated scenes; 0.3 and 1.")] = None,
+    recording: Annotated[bool, typer.Option(help="The Lobby recording too.")] = True,
+) -> None:
+    """Masks of what moves: the tracker beside OpenCV's MOG2, on the Lobby recording and on generated scenes."""
+    from undertow.lab.studies.foreground import foreground as study
+    from undertow.lab.studies.foreground import generated, recorded
+
+    scenes = [generated(drift=one) for one in drift or (0.3, 1.0)] + ([recorded(data)] if recording else [])
+    show_tables(lambda bars: [study(scenes, say=bars.say)])
+
+
+@bench.command()
 def start(
     shape: Shape = "40x40",
     repeats: Annotated[int, typer.Option(min=1, help="Processes that find kept programs.")] = 3,

@@ -52,10 +52,20 @@ def draw(series: Series, axes: Any = None) -> Any:
         clean = ~series.flagged
         axes.plot(times[clean], series.data[clean], ".", color=INK, markersize=3, label="data")
         axes.plot(times[~clean], series.data[~clean], "o", color=ACCENT, markersize=5, label="flagged")
+    axes.set_ylim(*_shown(series, band))
     plain(axes, series.title, series.unit)
     axes.set_xlabel(series.time_name, fontsize=9, color=SOFT)
     axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0.2)
     return axes
+
+
+def _shown(series: Series, band: Floats) -> tuple[float, float]:
+    """All of the data and of the mean; of the band all but its widest parts, which are the first slices."""
+    known = np.concatenate([series.mean, np.zeros(0) if series.data is None else series.data])
+    low, high = np.nanquantile(series.mean - band, 0.05), np.nanquantile(series.mean + band, 0.95)
+    low, high = min(float(low), float(np.nanmin(known))), max(float(high), float(np.nanmax(known)))
+    room = 0.05 * (high - low) or 1.0
+    return low - room, high + room
 
 
 def selected(dataset: Any, labels: dict[str, Any], threshold: float = 0.5) -> Series:
