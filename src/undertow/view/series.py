@@ -62,8 +62,8 @@ def draw(series: Series, axes: Any = None) -> Any:
 def _shown(series: Series, band: Floats) -> tuple[float, float]:
     """All of the data and of the mean; of the band all but its widest parts, which are the first slices."""
     known = np.concatenate([series.mean, np.zeros(0) if series.data is None else series.data])
-    low, high = np.nanquantile(series.mean - band, 0.05), np.nanquantile(series.mean + band, 0.95)
-    low, high = min(float(low), float(np.nanmin(known))), max(float(high), float(np.nanmax(known)))
+    low = min(float(np.nanquantile(series.mean - band, 0.05)), float(np.nanmin(known)))
+    high = max(float(np.nanquantile(series.mean + band, 0.95)), float(np.nanmax(known)))
     room = 0.05 * (high - low) or 1.0
     return low - room, high + room
 
