@@ -75,7 +75,7 @@ def open_stream(
         modes: Tables: columns of labels (src,dst). Otherwise: names of the modes.
         value: Tables: column of the values.
         labels: Labels of a mode: src=A,B,C or src=@file, in Python also a mapping. Tables: those that may occur.
-        duplicates: Tables: refuse (default) or sum rows for the same entry and time.
+        duplicates: Tables: rows for the same entry and time: refuse (default), sum, mean or last of them.
         variable: Which of several arrays (or DICOM series) in the source.
         colour: Images and video in colours instead of grey values.
         size: Width x height of raw video, 176x144.

@@ -41,7 +41,7 @@ class SourceOptions:
 
     def __post_init__(self) -> None:
         _check_choice("on_bad", self.on_bad, ("stop", "skip"))
-        _check_choice("duplicates", self.duplicates or "refuse", ("refuse", "sum"))
+        _check_choice("duplicates", self.duplicates or "refuse", ("refuse", "sum", "mean", "last"))
 
     def canonical(self) -> dict[str, str]:
         """What identifies this reading, as texts; ``format`` shows in the source, ``follow`` changes no slice."""

@@ -38,6 +38,21 @@ def test_duplicates_are_refused_or_summed(tmp_path):
         list(open_stream(path, **SMALL).slices())
     (item,) = open_stream(path, **SMALL, duplicates="sum").slices()
     np.testing.assert_array_equal(item.values, [[3], [5]])
+    (item,) = open_stream(path, **SMALL, duplicates="mean").slices()
+    np.testing.assert_array_equal(item.values, [[1.5], [5]])
+    (item,) = open_stream(path, **SMALL, duplicates="last").slices()
+    np.testing.assert_array_equal(item.values, [[2], [5]])
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_decimal_commas_are_noticed(tmp_path, separator):
+    text = "t,a,b,x|0,p,u,1.5|1,p,u,-2.25|1,q,u,3".replace(",", separator).replace(".", ",").replace("|", "\n")
+    first, second = open_stream(table(tmp_path, text), **SMALL).slices()
+    np.testing.assert_array_equal(first.values, [[1.5], [np.nan]])
+    np.testing.assert_array_equal(second.values, [[-2.25], [3]])
+    points = text.replace("1,5", "1.5").replace("-2,25", "-2.25")
+    first, _ = open_stream(table(tmp_path, points), **SMALL).slices()
+    np.testing.assert_array_equal(first.values, [[1.5], [np.nan]])
 
 
 def test_given_labels_fix_order_and_size(tmp_path):

@@ -34,13 +34,17 @@ class CSVRows(Rows):
         if header.count(self._delimiter.encode()) >= 2 * MAX_COLUMNS:  # in quotes a few may not count
             self.check_columns(header.decode("utf-8", "replace").split(self._delimiter))
         self._time_type: Any = None
+        self._decimal: str | None = None
         self._names: list[str] | None = None
         self._names = self._parsed(header, {}).column_names
         self.check_columns(self._names)
 
     def batches(self, start: int = 0) -> Iterator[Batch]:  # noqa: D102
-        self._note_time_type(self._lines.sample(self._begin))  # the first rows decide, wherever reading begins
+        sample = self._lines.sample(self._begin)
+        self._note_decimal(sample)
+        self._note_time_type(sample)  # the first rows decide, wherever reading begins
         for offset, block in self._lines.blocks(max(start, self._begin)):
+            self._note_decimal(block)
             self._note_time_type(block)
             table = self._usable(block, offset)
             if table.num_rows:
@@ -48,6 +52,16 @@ class CSVRows(Rows):
 
     def close(self) -> None:  # noqa: D102
         self._lines.close()
+
+    def _note_decimal(self, block: bytes) -> None:
+        """Whether numbers are written with a comma: where nothing else is separated by it, the first value decides."""
+        if self._decimal is not None or self._delimiter == "," or not block.strip():
+            return
+        arrow, value = import_extra("pyarrow", "table", "A CSV table"), self.columns.value
+        texts = self._parsed(block, {value: arrow.string()}, only=[value]).column(value).to_pylist()
+        fractions = [text for text in texts if text and re.fullmatch(r"\s*[+-]?\d*[.,]\d+([eE][+-]?\d+)?\s*", text)]
+        if fractions:
+            self._decimal = "," if "," in fractions[0] else "."
 
     def _note_time_type(self, block: bytes) -> None:
         """Numbers, dates or texts: what the times of these rows are, or most of them and the first."""
@@ -100,7 +114,9 @@ class CSVRows(Rows):
             io.BytesIO(block),
             read_options=csv.ReadOptions(use_threads=False, column_names=self._names, block_size=size),
             parse_options=csv.ParseOptions(delimiter=self._delimiter, **handler),
-            convert_options=csv.ConvertOptions(column_types=types, include_columns=wanted),
+            convert_options=csv.ConvertOptions(
+                column_types=types, include_columns=wanted, decimal_point=self._decimal or "."
+            ),
         )
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import Label, StreamError
 from undertow.sources.errors import check_real, check_slice_shape, closed_on_error, import_extra
-from undertow.sources.formats.arrays import TIME_NAMES, choose
+from undertow.sources.formats.arrays import TIME_NAMES, ArraySource, choose
 from undertow.sources.formats.base import CHUNK_BYTES, Indexed, block_length
 from undertow.sources.formats.validation import check_zarr, hdf5_shapes
 from undertow.sources.options import SourceOptions
@@ -97,12 +98,17 @@ def open_labelled_file(path: Path, options: SourceOptions) -> LabelledArray:
     return LabelledArray(reopen, path.name, "netcdf" if path.suffix == ".nc" else "hdf5", options)
 
 
-def open_zarr(path: Path, options: SourceOptions) -> LabelledArray:
-    """A Zarr folder."""
+def open_zarr(path: Path, options: SourceOptions) -> Indexed:
+    """A Zarr folder: a group with names and labels, or a plain array with time first."""
     xarray = import_extra("xarray", "store", "A Zarr folder")
     import_extra("zarr", "store", "A Zarr folder")
     from undertow.sources.formats.zarr_store import open_checked  # not before it is clear that zarr is there
 
+    if _is_plain_array(path):
+        import zarr
+
+        array = zarr.open_array(open_checked(path, check_zarr(path)), mode="r")
+        return ArraySource(cast(NDArray[Any], array), path.name, options)
     group, _, variable = (options.variable or "").rpartition("/")
 
     def reopen() -> Any:
@@ -112,6 +118,17 @@ def open_zarr(path: Path, options: SourceOptions) -> LabelledArray:
         )
 
     return LabelledArray(reopen, path.name, "zarr", replace(options, variable=variable or None), path / group)
+
+
+def _is_plain_array(path: Path) -> bool:
+    """Whether the folder itself is an array, not a group of them."""
+    if (path / ".zarray").is_file():
+        return True
+    try:
+        metadata = json.loads((path / "zarr.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(metadata, dict) and metadata.get("node_type") == "array"
 
 
 def _is_zarr(folder: Path) -> bool:

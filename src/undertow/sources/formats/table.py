@@ -89,7 +89,7 @@ class Table(Source):
         super().__init__(rows.name, sizes, rows.columns.modes, tuple(labels))
         self._most_rows = max(_MAX_SLICE_ROWS, 2 * math.prod(sizes))
         self._check_rows(max(survey.counts.values(), default=0) if survey is not None else 0, rows)
-        self._rows, self.is_pipe, self._sum = rows, rows.is_pipe, options.duplicates == "sum"
+        self._rows, self.is_pipe, self._rule = rows, rows.is_pipe, options.duplicates
         self._numbers = [{str(label): number for number, label in enumerate(known)} for known in labels]
         self._survey = survey
         self._sorted: _SortedRows | None = None
@@ -245,9 +245,13 @@ class Table(Source):
         different, first = np.unique(entries, return_index=True)
         if len(different) == len(entries):
             flat[entries] = values
-        elif self._sum:
+        elif self._rule in ("sum", "mean"):
             flat[different] = 0
             np.add.at(flat, entries, values)
+            if self._rule == "mean":
+                flat[different] /= np.unique(entries, return_counts=True)[1]
+        elif self._rule == "last":
+            flat[entries] = values  # in their order: the last stays
         else:
             again = np.setdiff1d(np.arange(len(entries)), first)[0]
             where = np.unravel_index(int(entries[again]), self.shape)
@@ -256,7 +260,7 @@ class Table(Source):
                 ("repeated", str(time)),
                 len(entries) - len(different),
                 f"two rows for {labels} at {self.time_name} {time}",
-                "use duplicates='sum', or keep one",
+                "use --duplicates sum, mean or last (duplicates='sum'), or keep one",
             )
             flat[different] = values[first]
         return flat.reshape(self.shape)
