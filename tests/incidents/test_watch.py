@@ -306,3 +306,24 @@ def test_the_rate_is_kept(shape, tails):
     """Twice 900 clean slices with one false incident in 100 asked for."""
     count = sum(watched(clean(900, shape, seed, tails), false_alarms="1/100")[1].count for seed in range(2))
     assert 2 <= count <= 32  # 17.4 are asked for
+
+
+def test_a_row_that_spoils_the_rest_of_the_slice_stays_a_row():
+    """What is predicted for the others suffers from a failing row: they are odd too, but by less."""
+
+    def change(slices):
+        slices[80:86] *= 4.0
+        slices[80:86, 2] -= 60.0
+
+    found = only(watched(planted(change))[0])
+    assert (found.kind, found.rows, found.since, found.until) == ("row", ((0, 2),), 80, 85)
+
+
+def test_something_that_moves_through_a_picture_is_one_block():
+    slices = clean(70, (40, 50), SEED)
+    for t in range(50, 60):
+        slices[t, 10:20, 3 * (t - 50) : 3 * (t - 50) + 10] += 20.0
+    changes, _ = watched(slices)
+    found = only(changes)
+    assert found.kind == "block"
+    assert found.until == 59

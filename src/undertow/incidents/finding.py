@@ -30,7 +30,7 @@ def find(scorer: Scorer, seen: Seen, scores: Scores, alarmed: Bools) -> Group | 
     """
     entry, lasting, row, whole = (bool(one) for one in alarmed)
     off = np.zeros(scores.free.size, bool)
-    if entry or row:
+    if entry or row or whole:
         off |= significant(np.where(scores.free, scores.entry, np.nan), at_least=entry)
     if lasting:
         off |= significant(scores.lasting, at_least=True)
@@ -42,7 +42,7 @@ def find(scorer: Scorer, seen: Seen, scores: Scores, alarmed: Bools) -> Group | 
     shaped = [array.reshape(scorer.shape) for array in (off, likely, scores.free)]
     if whole and many and (few := _concentrated(seen, scores, scorer.shape)) is not None:
         return few
-    found = group(shaped[0], shaped[1], shaped[2], rows, whole and (many or not (entry or row or lasting)))
+    found = group(shaped[0], shaped[1], shaped[2], rows, whole and (many or not off.any()))
     if found is None and row:  # a row of which each entry is a little off
         best = scorer.rows_at(np.array([int(np.nanargmax(scores.row))]))
         inside = within(shaped[0], best) & shaped[2]

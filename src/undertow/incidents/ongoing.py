@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from undertow.incidents.finding import UNUSUAL
+from undertow.incidents.finding import STRONG, UNUSUAL
 from undertow.incidents.grouping import MOST, Bools, Group, is_block, touches
 from undertow.incidents.incident import MOST_ENTRIES, Incident, Kind, Side
 from undertow.incidents.naming import Names
@@ -85,6 +85,15 @@ def joins(one: Open, found: Group, number: int) -> bool:
         return True
     spread = one.incident.kind in ("row", "slice") or found.kind in ("row", "slice")
     return not spread and touches(one.counted.reshape(found.entries.shape), found.entries)
+
+
+def spoils(one: Open, found: Group, seen: Seen) -> bool:
+    """Whether the rest of a slice is odd only because of an incident in a part of it, and by much less than that."""
+    if found.kind != "slice" or one.incident.kind == "slice":
+        return False
+    rest = np.abs(seen.innovation[found.entries.ravel() & seen.observed & ~one.members])
+    here = np.abs(seen.innovation[one.counted & seen.observed])
+    return bool(rest.size and here.size and np.median(rest) < STRONG * np.median(here))
 
 
 def enlarge(one: Open, found: Group, members: Bools) -> None:

@@ -16,7 +16,7 @@ from undertow.incidents.finding import earlier, find
 from undertow.incidents.grouping import MOST, within
 from undertow.incidents.incident import Change, Incident
 from undertow.incidents.naming import Names
-from undertow.incidents.ongoing import NUMBERS, Open, believed, enlarge, followed, joins, measure, still
+from undertow.incidents.ongoing import NUMBERS, Open, believed, enlarge, followed, joins, measure, spoils, still
 from undertow.incidents.rate import FalseAlarms, online_fdr, remembered
 from undertow.incidents.reading import Bools, Seen, read
 from undertow.incidents.scores import FAMILIES, Scorer, Scores
@@ -326,6 +326,8 @@ class Incidents:
         members = found.entries | within(found.entries, found.rows)
         if found.kind == "slice":
             members = np.ones(self.shape, bool)
+        if any(spoils(one, found, seen) for one in self._open):
+            return []
         for one in self._open:
             if joins(one, found, number):
                 enlarge(one, found, members.ravel())
