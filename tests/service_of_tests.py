@@ -16,9 +16,9 @@ STREAM = {"shape": [3, 4], "dims": ["site", "hour"], "labels": [["x", "y", "z"],
 NPY = {"content-type": "application/x-npy"}
 
 
-def service(folder, models=STUBS, *, token=None, host="127.0.0.1", **limits):
+def service(folder, models=STUBS, *, token=None, host="127.0.0.1", deliver=(), **limits):
     """A client of a service whose store lies in a folder."""
-    settings = Settings(str(folder / "streams.db"), host, token=token, limits=Limits(**limits))
+    settings = Settings(str(folder / "streams.db"), host, token=token, limits=Limits(**limits), deliver=deliver)
     return TestClient(make_app(settings, models), base_url="http://127.0.0.1:8765")
 
 

@@ -17,7 +17,7 @@ def crash_copy(folder, other):
     """The store as a crash at this moment would leave it: whatever is on the disk, nothing closed."""
     other.mkdir()
     for file in folder.glob("streams.db*"):
-        shutil.copy(file, other / file.name)
+        (shutil.copytree if file.is_dir() else shutil.copy)(file, other / file.name)
     return other
 
 

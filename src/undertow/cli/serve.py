@@ -19,6 +19,9 @@ def serve(
     host: Annotated[str, typer.Option(help="Address; all but loopback need UNDERTOW_TOKEN.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for one that is free.")] = 8765,
     name: Annotated[list[str] | None, typer.Option(help="Further host name to answer to, such as a proxy's.")] = None,
+    deliver: Annotated[
+        list[str] | None, typer.Option(help="Send incidents to a .jsonl file, https://…, smtp://…, nats://…")
+    ] = None,
     limit: Annotated[list[str] | None, typer.Option(help="A limit, such as streams=2000; --limits lists them.")] = None,
     limits: Annotated[bool, typer.Option("--limits", help="Show all limits and exit.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Fill the page with a moving example.")] = False,
@@ -34,7 +37,9 @@ def serve(
         Console().print("\n".join(f"{one.name}={one.default}" for one in fields(Limits)), highlight=False)
         return
     given = Limits(**_limits(limit or [], {one.name for one in fields(Limits)}))
-    settings = Settings(store, host, port, os.environ.get("UNDERTOW_TOKEN"), tuple(name or ()), given)
+    settings = Settings(
+        store, host, port, os.environ.get("UNDERTOW_TOKEN"), tuple(name or ()), given, tuple(deliver or ())
+    )
     server = Server(settings)
     console = Console(stderr=True)
 

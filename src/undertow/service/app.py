@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from undertow import __version__
+from undertow.incidents.delivery import Courier, Outbox, channel
 from undertow.service import pages, routes, schemas, sockets
 from undertow.service.answers import as_json
 from undertow.service.errors import Busy, ServiceError
@@ -48,7 +49,8 @@ def make_app(
         with open_store(settings.store) as store:
             hub, metrics = Hub(asyncio.get_running_loop()), Metrics()
             made = models or trackers()
-            streams = Streams(store, made, settings.limits, hub, metrics, failed)
+            courier = _courier(settings)
+            streams = Streams(store, made, settings.limits, hub, metrics, failed, courier)
             app.state.loop = asyncio.get_running_loop()
             app.state.settings, app.state.hub, app.state.metrics, app.state.streams = settings, hub, metrics, streams
             _LOG.info("started", extra={"fields": {"streams": len(streams.all()), "version": __version__}})
@@ -57,6 +59,8 @@ def make_app(
             finally:
                 hub.close()
                 await asyncio.to_thread(streams.stop)
+                for sentence in [] if courier is None else await asyncio.to_thread(courier.close):
+                    _LOG.warning("not delivered", extra={"fields": {"reason": sentence}})
                 _LOG.info("stopped")
 
     app = FastAPI(
@@ -74,6 +78,14 @@ def make_app(
     _add_errors(app)
     _document_errors(app)
     return Guard(app, settings, read_only=read_only)
+
+
+def _courier(settings: Settings) -> Courier | None:
+    """Who delivers incidents, where that was asked for."""
+    if not settings.deliver:
+        return None
+    settings.outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Courier(Outbox(settings.outbox), [channel(address) for address in settings.deliver], "")
 
 
 def _add_health(app: FastAPI) -> None:

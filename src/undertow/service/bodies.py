@@ -56,9 +56,18 @@ def decoded(kind: str, body: bytes, spec: Spec, most: int, sequence: int | None,
         raise error(f"a request holds 1 to {most} slices, got {len(rows)}")
     if rows[0].get("sequence") is None:
         rows[0]["sequence"] = sequence
-    if rows[0].get("time") is None:
-        rows[0]["time"] = time
+    if time is not None and rows[0].get("time") is None:
+        _time_all(rows, times.checked(time) or "", spec.step)
     return [_checked(row, number, spec) for number, row in enumerate(rows)]
+
+
+def _time_all(rows: list[dict[str, Any]], first: str, step: float | None) -> None:
+    """Times of slices that have none of their own, a step apart."""
+    if len(rows) > 1 and step is None:
+        raise Invalid("one time for several slices needs the step of the stream: give it one, or send a time with each")
+    start = times.milliseconds(first)
+    for number, row in enumerate(rows):
+        row["time"] = first if number == 0 else (start + 1000 * number * (step or 0.0)) / 1000
 
 
 def _checked(row: Mapping[str, Any], number: int, spec: Spec) -> Given:

@@ -204,11 +204,12 @@ class Inference:
         seconds = time.perf_counter() - started
         self.seconds += 0.1 * (min(seconds, 10 * self.seconds) - self.seconds)
         self._writer.lazily(hosted.kept(outcome))
-        if hosted.next - hosted.saved >= self._limits.checkpoint_every:
-            self._save(hosted)
         self._listener.slice_done(hosted.key, outcome, seconds)
         if outcome.changes:
             self._listener.incidents_changed(hosted.key, outcome.changes)
+        # Last: what a checkpoint holds is not found again after a crash, so it must have been told before.
+        if hosted.next - hosted.saved >= self._limits.checkpoint_every:
+            self._save(hosted)
         return outcome
 
     def _save(self, hosted: Hosted) -> None:

@@ -121,7 +121,7 @@ async def push_slices(
     ] = False,
     fields: Fields = "mean,std,outlier_probability",
     sequence: Annotated[int | None, Query(ge=0, lt=2**53, description="Of the first slice.")] = None,
-    time: Annotated[str | None, Query(max_length=60, description="Of the first slice.")] = None,
+    time: Annotated[str | None, Query(max_length=60, description="Of the first slice; others follow by step.")] = None,
 ) -> Response:
     """Send one slice or many.
 

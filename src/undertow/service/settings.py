@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from pathlib import Path
 
 from undertow.service.errors import ServiceError
 
@@ -55,6 +56,8 @@ class Settings:
         token: What clients must send as ``Authorization: Bearer TOKEN``; None on loopback only.
         names: Further host names under which the service may be asked, such as that of a proxy.
         limits: Bounds.
+        deliver: Where each incident is sent when it opens and when it closes: a file of JSON lines, https://…, smtp://…,
+            nats://….
     """
 
     store: str = "undertow-service.db"
@@ -63,6 +66,12 @@ class Settings:
     token: str | None = None
     names: tuple[str, ...] = ()
     limits: Limits = Limits()
+    deliver: tuple[str, ...] = ()
+
+    @property
+    def outbox(self) -> Path:
+        """Folder of what is still to be sent."""
+        return Path("undertow-service.outbox" if "://" in self.store else f"{self.store}.outbox")
 
     def __post_init__(self) -> None:
         if self.token is not None and len(self.token) < 16:

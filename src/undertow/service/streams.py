@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from undertow.incidents import Change
+from undertow.incidents.delivery import Courier
 from undertow.service import times
 from undertow.service.bodies import Given
 from undertow.service.errors import Busy, Conflict, Invalid, NotFound, Unavailable
@@ -63,8 +64,16 @@ class Streams:
     """Everything between the requests and the two threads that write and compute."""
 
     def __init__(
-        self, store: Store, models: Models, limits: Limits, hub: Hub, metrics: Metrics, failed: Callable[[], None]
+        self,
+        store: Store,
+        models: Models,
+        limits: Limits,
+        hub: Hub,
+        metrics: Metrics,
+        failed: Callable[[], None],
+        courier: Courier | None = None,
     ) -> None:
+        self.courier = courier
         self.store, self.limits, self.hub, self.metrics = store, limits, hub, metrics
         self.writer = Writer(store, failed)
         self.inference = Inference(store, self.writer, models, limits, self)
@@ -225,6 +234,9 @@ class Streams:
         """In the inference thread."""
         if (name := self._names.get(key)) is not None:
             self.hub.incidents_changed(name)
+            for change in changes:
+                if self.courier is not None and change.what != "updated":
+                    self.courier.put(change, name, str(key))
 
     def stop(self) -> None:
         """Learn what waits, save everything, end both threads."""

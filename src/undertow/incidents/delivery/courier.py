@@ -57,9 +57,15 @@ class Courier:
         for thread in self._threads:
             thread.start()
 
-    def put(self, change: Change) -> None:
-        """Send this; it is on the disk before this returns, and it is known if it was put before."""
-        key, content = message(change, self._stream, self._fingerprint)
+    def put(self, change: Change, stream: str | None = None, fingerprint: str | None = None) -> None:
+        """Send this; it is on the disk before this returns, and it is known if it was put before.
+
+        Args:
+            change: That an incident has opened, changed or closed.
+            stream: Its stream, where one courier serves several.
+            fingerprint: Of that one.
+        """
+        key, content = message(change, stream or self._stream, fingerprint or self._fingerprint)
         if self._outbox.add(key, content):
             for news in self._news:
                 news.set()
