@@ -327,3 +327,14 @@ def test_something_that_moves_through_a_picture_is_one_block():
     found = only(changes)
     assert found.kind == "block"
     assert found.until == 59
+
+
+def test_a_false_discovery_rate_may_be_asked_for():
+    def change(slices):
+        for t in range(400, 600, 20):
+            slices[t, t // 20 % 6] += 40.0
+
+    _, watch = watched(planted(change, length=620), false_alarms="fdr 10%")
+    found = {one.since for one in watch.recent}
+    assert found <= set(range(400, 600, 20))
+    assert len(found) >= 5
