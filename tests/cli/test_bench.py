@@ -74,6 +74,7 @@ def test_a_recording_that_is_not_there_is_one_sentence(tmp_path, capsys):
     assert capsys.readouterr().out.count("pincat.mat is expected at") == 1
 
 
+@pytest.mark.slow
 def test_runs_add_up_in_the_history(tmp_path, capsys, monkeypatch):
     small = tiny(registry.WORKLOADS["small"], baselines=("last_value",), make=Stub)
     monkeypatch.setattr(registry, "WORKLOADS", {"small": small})

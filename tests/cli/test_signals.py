@@ -209,7 +209,7 @@ def test_a_run_stopped_again_and_again_is_whole_in_the_end(source, tmp_path, mom
 @pytest.mark.parametrize("after", [2.0, 4.0, 7.0, 12.0])
 def test_a_compilation_is_not_waited_for(source, tmp_path, after):
     (tmp_path / "cache").mkdir()
-    arguments = ("run", source, "--max-rank", "7", "--store", tmp_path / "s")
+    arguments = ("run", source, "--model", "cp", "--max-rank", "7", "--store", tmp_path / "s")
     variables = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache")}
     said, _ = interrupted(after, *arguments, number=signal.SIGTERM, **variables)
     assert said == "undertow: stopped before the first slice was done\n" or after < 4.0  # still importing

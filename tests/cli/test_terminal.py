@@ -1,11 +1,14 @@
 """Nothing from a file reaches the terminal as a command to it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from rich.console import Console
 from stubs import StubStream, store_stub
 
 from undertow.cli.app import run
-from undertow.cli.terminal import printable
+from undertow.cli.terminal import printable, show_file
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31mnorth\u202e"
 
@@ -18,6 +21,12 @@ def test_control_characters_are_written_out():
 
 def harmless(text):
     return not any(letter in text for letter in "\x1b\x07\x9b\u202e")
+
+
+def test_files_are_shown_in_one_line_without_control_codes_and_markup(capsys):
+    path = Path("[red]") / ("long" * 40) / ESCAPE
+    show_file(Console(width=40), "Page", path)
+    assert capsys.readouterr().out == f"Page:    {printable(path)}\n"
 
 
 def test_labels_in_tables_and_messages(tmp_path, monkeypatch, capsys):

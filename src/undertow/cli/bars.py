@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from undertow.cli.terminal import literal
 from undertow.lab.reporter import Reporter
 
 
@@ -57,4 +57,4 @@ class Bars(Reporter):
         """Show a sentence, once."""
         if sentence not in self._said:
             self._said.add(sentence)
-            self._progress.console.print(f"[yellow]{escape(sentence)}[/]", highlight=False, soft_wrap=True)
+            self._progress.console.print(f"[yellow]{literal(sentence)}[/]", highlight=False, soft_wrap=True)

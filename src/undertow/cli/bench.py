@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from undertow.cli.bench_criteria import ablation, tracker
 from undertow.cli.bench_tables import OUT, Data, Out, show_tables
+from undertow.cli.terminal import show_file
 
 if TYPE_CHECKING:
     from undertow.lab.store import ResultStore
@@ -79,8 +79,8 @@ def speed(
         typer.echo(json.dumps(made, indent=1, allow_nan=False))
         return
     _show_record(made, console)
-    console.print(f"History: [bold]{escape(str(lines))}[/]")
-    console.print(f"Page:    [bold]{escape(str(target))}[/]")
+    show_file(console, "History", lines)
+    show_file(console, "Page", target)
 
 
 @bench.command()
@@ -281,7 +281,7 @@ def _write_numbers(out: Path, name: str, numbers: Any) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / f"{name}.json", numbers)
-    Console().print(f"Numbers: [bold]{escape(str(out / f'{name}.json'))}[/]")
+    show_file(Console(), "Numbers", out / f"{name}.json")
 
 
 def _sizes(shape: str) -> tuple[int, int]:

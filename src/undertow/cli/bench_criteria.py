@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from undertow.cli.bench_tables import OUT, Data, Out, show_tables
+from undertow.cli.terminal import show_file
 
 if TYPE_CHECKING:
     from undertow.lab.studies.entries import Entry
@@ -112,4 +112,4 @@ def _criteria(
         return [made, compared] if compared.rows else [made]
 
     show_tables(tables)
-    Console().print(f"Trials: [bold]{escape(str(lines))}[/]")
+    show_file(Console(), "Trials", lines)

@@ -16,6 +16,7 @@ from rich.table import Table
 from undertow.cli.live import LivePage, live_page
 from undertow.cli.run_bar import RunBar
 from undertow.cli.signals import SIGNALS
+from undertow.cli.terminal import show_file
 from undertow.lab import metrics
 from undertow.lab.synthetic.streams import SyntheticStream, traffic
 
@@ -72,9 +73,9 @@ def _show(stream: SyntheticStream, summary: RunSummary, out: Path, console: Cons
     from undertow.report import write_report
 
     page = write_report(summary.store, out / "report.html")
-    console.print(f"Report:  [bold]{page}[/]", soft_wrap=True)
-    console.print(f"Picture: [bold]{picture}[/]", soft_wrap=True)
-    console.print(f"Store:   [bold]{summary.store}[/]  (xarray.open_zarr)", soft_wrap=True)
+    show_file(console, "Report", page)
+    show_file(console, "Picture", picture)
+    show_file(console, "Store", summary.store)
 
 
 def run_stream(stream: SyntheticStream, store: Path, console: Console, page: LivePage | None = None) -> RunSummary:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from undertow.cli.grouping import grouped
 from undertow.cli.source_options import ReadingOptions
-from undertow.cli.terminal import printable
+from undertow.cli.terminal import literal
 from undertow.runs.store.layout import EVENTS, WEIGHTS
 
 if TYPE_CHECKING:
@@ -48,12 +47,12 @@ def inspect(
     if as_json:
         print(json.dumps(facts, default=str))
         return
-    table = Table(title=escape(printable(source)), title_justify="left", show_header=False, box=None, pad_edge=False)
+    table = Table(title=literal(source), title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
     for name, fact in facts.items():
         if fact not in (None, [], {}, ""):
-            table.add_row(name.replace("_", " "), escape(printable(_shown(fact))))
+            table.add_row(name.replace("_", " "), literal(_shown(fact)))
     Console().print(table)
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+from undertow.cli.terminal import show_file
 
 _NAMES = (
     "synthetic-factorization, synthetic-completion, batch, rank, airport-factorization, airport-completion, mri, "
@@ -41,7 +42,7 @@ def reproduce(
         raise ValueError("no figure could be made: see the sentences above")
     for figure in made:
         console.print(_table(figure))
-    console.print(f"Page: [bold]{escape(str(write_gallery(out)))}[/]")
+    show_file(console, "Page", write_gallery(out))
 
 
 def _table(figure: dict[str, Any]) -> Table:

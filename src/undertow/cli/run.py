@@ -10,7 +10,6 @@ from typing import Annotated, Any, get_args
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from undertow.cli.config_file import ConfigFile
 from undertow.cli.grouping import grouped
@@ -18,7 +17,7 @@ from undertow.cli.live import LivePage, live_page
 from undertow.cli.run_bar import RunBar
 from undertow.cli.signals import SIGNALS
 from undertow.cli.source_options import FollowingOptions
-from undertow.cli.terminal import printable
+from undertow.cli.terminal import literal
 from undertow.config import PRESETS, Config, make_config
 from undertow.incidents.rate import DEFAULT
 from undertow.runs import RunSummary
@@ -291,8 +290,8 @@ def _show(summary: RunSummary, report: bool, as_json: bool) -> None:
         lasting = f", {summary.open_incidents} of them open" if summary.open_incidents else ""
         lines.append(f"[bold]{_counted(summary.incidents, 'incident')}[/]{lasting}")
     said = [f"  {text}" for text in summary.newest_incidents] if summary.incidents else summary.events
-    lines += [escape(printable(text)) for text in said]
-    lines += [f"{name.capitalize() + ':':7} [bold]{escape(printable(path))}[/]" for name, path in files.items()]
+    lines += [literal(text) for text in said]
+    lines += [f"{name.capitalize() + ':':7} [bold]{literal(path)}[/]" for name, path in files.items()]
     Console().print("\n".join(lines), highlight=False, soft_wrap=True)
 
 

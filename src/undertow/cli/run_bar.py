@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from undertow.cli.terminal import printable
+from undertow.cli.terminal import literal
 from undertow.cli.wording import as_typed
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class RunBar:
             f"{now.slices_per_second:.3g} slices/s, rank {now.rank}, noise {now.noise_std:.3g}, "
             f"outliers {now.outlier_rate:.1%}"
         )
-        figures += f", {escape(printable(now.events))}" if now.events else ""
+        figures += f", {literal(now.events)}" if now.events else ""
         if self._bar.disable:
             done = f"{now.slices}" if now.length is None else f"{now.slices} of {now.length}"
             left = seconds_left(now)
@@ -79,7 +78,7 @@ class RunBar:
     def notify(self, sentence: str) -> None:
         """Something the user should see."""
         if not self._quiet:
-            text = escape(printable(as_typed(sentence)))
+            text = literal(as_typed(sentence))
             self._bar.console.print(f"[yellow]{text}[/]", highlight=False, soft_wrap=True)
 
     def _warn_once(self, now: RunProgress) -> None:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+from undertow.cli.terminal import show_file
 
 
 def scoreboard(
@@ -53,8 +54,8 @@ def scoreboard(
         board = compare(comparison, out, bars, fresh)
     console.print(_rows(board))
     console.print(_standings(board))
-    console.print(f"Numbers: [bold]{escape(str(out / 'scoreboard.json'))}[/]")
-    console.print(f"Page:    [bold]{escape(str(write_page(board, out)))}[/]")
+    show_file(console, "Numbers", out / "scoreboard.json")
+    show_file(console, "Page", write_page(board, out))
 
 
 def _rows(board: dict[str, Any]) -> Table:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def printable(text: object) -> str:
@@ -15,6 +19,23 @@ def printable(text: object) -> str:
         '\\x1b[31mnorth\\x07'
     """
     return "".join(letter.encode("unicode_escape").decode() if _is_control(letter) else letter for letter in str(text))
+
+
+def literal(text: object) -> str:
+    r"""`printable` for a `rich` console, which takes words in brackets for markup.
+
+    Example:
+        >>> print(literal("[red]\x1b[2J"))
+        \[red]\x1b[2J
+    """
+    from rich.markup import escape  # here: messages are printed without it
+
+    return escape(printable(text))
+
+
+def show_file(console: Console, what: str, path: object) -> None:
+    """One line that says where a file went, in one piece however narrow the terminal is."""
+    console.print(f"{what + ':':8} [bold]{literal(path)}[/]", highlight=False, soft_wrap=True)
 
 
 def _is_control(letter: str) -> bool:
