@@ -21,6 +21,7 @@ from typing import Any, TypeGuard
 import griffe
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
@@ -53,6 +54,27 @@ SECTIONS = {
     "serialization": "Errors",
 }
 """Package of a public name → the section of the reference it stands in."""
+
+
+SEARCH_BOOST = {
+    "how-to/": 3.0,
+    "concepts/statuses": 4.0,
+    "reference/statuses": 4.0,
+    "reference/": 2.0,
+    "concepts/": 2.0,
+    "developers/glossary": 4.0,
+}
+"""What pages that answer questions weigh in the search; those that follow are for developers."""
+DEVELOPERS_BOOST = 0.3
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """What users look for is found before how it came about."""
+    path = page.file.src_uri
+    found = (boost for start, boost in SEARCH_BOOST.items() if path.startswith(start))
+    boost = next(found, DEVELOPERS_BOOST if path.startswith("developers/") else 1.0)
+    page.meta.setdefault("search", {"boost": boost})
+    return markdown
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -176,22 +198,19 @@ def statuses_page() -> str:
     from undertow.diagnostics import Flags, Status
 
     meanings = attribute_meanings("undertow.model.flags", "Flags")
-    rows = []
+    parts = [
+        "# Statuses",
+        "",
+        "`result.status` says how a step went. `status.ok` is true or false, `status.codes` are the names below, "
+        "`str(status)` is `ok` or the advice. What statuses are for: [concepts](../concepts/statuses.md).",
+        "",
+    ]
     for flag in Flags:
         if flag:
             status = Status(flag)
-            rows.append((f"`{flag.name}`", meanings[flag.name], str(status), "yes" if status.ok else "no"))
-    return "\n".join(
-        [
-            "# Statuses",
-            "",
-            "`result.status` says how a step went. `status.ok` is true or false, `status.codes` are the names below, "
-            "`str(status)` is `ok` or the advice. What statuses are for: [concepts](../concepts/statuses.md).",
-            "",
-            *table(("code", "what happened", "what to do", "`status.ok`"), rows),
-            "",
-        ]
-    )
+            said = "true" if status.ok else "false"
+            parts += [f"## {flag.name}", "", meanings[flag.name], "", f"> {status}", "", f"`status.ok` is {said}.", ""]
+    return "\n".join(parts)
 
 
 def constants_page() -> str:

@@ -70,8 +70,19 @@ def test_the_reference_has_every_status_with_advice():
     page = generated()["reference/statuses.md"]
     for flag in Flags:
         if flag:
-            row = re.search(rf"^\| `{flag.name}` \| (.+) \| (.+) \| (yes|no) \|$", page, re.MULTILINE)
-            assert row is not None, flag.name
+            section = re.search(
+                rf"^## {flag.name}\n\n(.+)\n\n> (.+)\n\n`status.ok` is (true|false)\.$", page, re.MULTILINE
+            )
+            assert section is not None, flag.name
+
+
+@pytest.mark.slow
+def test_what_users_look_for_is_found_before_how_it_came_about(site):
+    index = json.loads((site / "search" / "search_index.json").read_text())["docs"]
+    boost = {entry["location"].split("#")[0]: entry.get("boost", 1) for entry in index}
+    assert boost["reference/statuses/"] > boost["how-to/save-and-load/"] > boost["tutorials/sensors/"]
+    assert boost["tutorials/sensors/"] > boost["developers/architecture/"]
+    assert any(entry["title"] == "DEAD_SENSOR" for entry in index)
 
 
 def test_the_reference_has_every_public_name():
