@@ -130,6 +130,7 @@ class Fleet(Exclusive):
         k = operator.index(k)
         if k < 0:
             raise ValueError(f"k must be 0 or more, got {k}.")
+        self._streams.make_room(k)  # first: that many numbers may not fit into memory either
         ids = np.arange(self._next, self._next + k, dtype=np.int64)
         self._streams.join(ids)
         self._ids = np.concatenate([self._ids, ids])

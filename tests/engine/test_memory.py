@@ -1,5 +1,7 @@
 """What cannot fit into memory is refused before anything is allocated."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -21,9 +23,14 @@ def test_sparse_slices_too_large_for_memory_are_refused(monkeypatch):
         ut.init(ut.make_config(noise="shared"), (100_000, 10_000), entries=1000)
 
 
-def test_fleets_too_large_for_memory_are_refused():
+@pytest.mark.parametrize("model", ["cp", "tracker"])
+def test_fleets_too_large_for_memory_are_refused_before_anything_is_allocated(model):
+    tracemalloc.start()
     with pytest.raises(ValueError, match="GiB are free"):
-        ut.Fleet(10**9, (100, 100))
+        ut.Fleet(10**9, (6, 5), model=model)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10**8
 
 
 def test_a_sparse_state_takes_memory_for_its_entries_and_rows_only():

@@ -17,7 +17,7 @@ class Run:
     """Slices one after another, as a tracker sees them."""
 
     def __init__(self):
-        self.state = events.init(ENTRIES)
+        self.state, self.draw = events.init(ENTRIES), np.random.default_rng(0)
 
     def slice(self, flagged=(), sides=1, values=None, mask=None):
         """The decisions about a slice in which these entries are flagged."""
@@ -25,7 +25,7 @@ class Run:
         probability[list(flagged)] = 1
         mask = np.ones(ENTRIES, bool) if mask is None else mask
         innovation = np.full(ENTRIES, 9.0 * sides, np.float32)
-        values = np.random.default_rng(int(self.state.repeats[0])).normal(size=ENTRIES) if values is None else values
+        values = self.draw.normal(size=ENTRIES) if values is None else values
         probability = np.where(mask, probability, 0)
         found = decide(self.state, probability, innovation, mask)
         values = jnp.asarray(values, jnp.float32)
@@ -47,6 +47,14 @@ def test_a_change_is_believed_after_some_slices_on_the_same_side():
             entry == 3 and number == BELIEVED_AFTER for entry in range(ENTRIES)
         ]
     assert not run.slice([3]).accept.any()  # it is counted anew
+
+
+def test_a_stream_that_repeats_one_slice_has_not_changed():
+    run, frozen = Run(), np.arange(ENTRIES)
+    for _ in range(3 * BELIEVED_AFTER):
+        found = run.slice(range(ENTRIES), values=frozen)
+        assert found.slice_off
+        assert not found.accept.any()
 
 
 def test_the_other_side_begins_anew():

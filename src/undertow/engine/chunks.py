@@ -70,8 +70,7 @@ class Chunks:
         self.rows = np.zeros(0, np.intp)
 
     def join(self, ids: NDArray[np.int64]) -> None:
-        """Add models that have seen nothing."""
-        self._grow(len(self.rows) + len(ids))
+        """Add models that have seen nothing, where `make_room` made room for them."""
         free = np.setdiff1d(np.arange(len(self._units)), self.rows)[: len(ids)]
         for number in np.unique(free[self.steps[free] > 0] // self._chunk_size):
             which = np.zeros(self._chunk_size, np.bool_)
@@ -209,8 +208,9 @@ class Chunks:
             getattr(self._counts, name)[rows] = arrays[f"history.{name}"]
         self._last.values[rows], self._last.mask[rows] = arrays["history.values"], arrays["history.mask"]
 
-    def _grow(self, needed: int) -> None:
-        """Make rows for at least this many members."""
+    def make_room(self, more: int) -> None:
+        """Rows for this many members more, or a sentence where memory is too small."""
+        needed = len(self.rows) + more
         size, number = self._chunk_size, len(self.chunks)
         while needed > size * max(number, 1) and number <= 1 and size < platform.current().chunk_members:
             size *= 2

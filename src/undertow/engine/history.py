@@ -205,6 +205,10 @@ class History:
         return equal(self.last, validated)
 
 
+REPEATS_ONLY = History(Counts(usual=ODD_SLICES))
+"""Before the first slice of a model that takes care of its unit."""
+
+
 def equal(one: AnySlice, other: AnySlice) -> bool:
     """Whether two slices hold the same; nearly always a few entries tell."""
     if one.values.shape != other.values.shape or not np.array_equal(one.values.flat[:64], other.values.flat[:64]):

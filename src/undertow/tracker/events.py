@@ -114,7 +114,8 @@ def decide(
     off = _off(probability, mask) | _surprising(events, surprise, mask)
     believed = jnp.abs(_run(events, probability, innovation, mask)) >= _needed(rate, mask)
     believed = believed & (events.repeats < 2)  # a sensor that is stuck has not changed: it is dead
-    lasting = events.off_run + off >= BELIEVED_AFTER - 1
+    moving = (mask & (events.repeats == 0)).any()  # a stream that repeats one slice has not changed either
+    lasting = (events.off_run + off >= BELIEVED_AFTER - 1) & moving
     return Found(accept=mask & (probability > 0.5) & (believed | (off & lasting)), slice_off=off & ~lasting)
 
 

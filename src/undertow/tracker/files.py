@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from undertow.config import Config
+from undertow.engine.history import History
 from undertow.engine.state import State
 from undertow.inputs.dense import Slice
 from undertow.model.step import init_core
@@ -19,7 +20,7 @@ from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
 from undertow.tracker.tracking import Tracking
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 """Raise it whenever the meaning or the names of the arrays change."""
 
 
@@ -33,6 +34,7 @@ def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
         "seen": state.seen,
         "used": state.used,
         "recent": len(state.recent),
+        "history": state.history.to_header(),
         "models": [
             {
                 "config": asdict(model.state.config),
@@ -92,6 +94,7 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
         recent=recent,
         seen=int(header["seen"]),
         used=int(header["used"]),
+        history=History.from_header(header["history"], int(header["seen"])),
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.engine import batching
+from undertow.engine.history import REPEATS_ONLY, History
 from undertow.engine.memory import check_members_memory, dense_bytes
 from undertow.inputs.dense import Slice
 from undertow.model import platform
@@ -38,6 +39,7 @@ class Past:
     recent: tuple[Slice, ...] = ()
     seen: int = 0
     used: int = 0
+    history: History = REPEATS_ONLY
 
 
 class Trackers:
@@ -55,8 +57,7 @@ class Trackers:
         self.groups: list[Group] = []
 
     def join(self, ids: Members) -> None:
-        """Add trackers that have seen nothing."""
-        self._make_room(len(ids))
+        """Add trackers that have seen nothing, where `make_room` made room for them."""
         left = ids
         for group in self.groups:
             if group.configs == self._base and len(left):
@@ -82,11 +83,11 @@ class Trackers:
         group, position = self._home(member)
         past = self.pasts[member]
         core, models = group.take(position)
-        return Tracking(self.shape, past.frame, core, models, past.recent, past.seen, past.used)
+        return Tracking(self.shape, past.frame, core, models, past.recent, past.seen, past.used, past.history)
 
     def _put(self, member: int, state: Tracking) -> None:
         """Let the member go on from where this tracker is."""
-        self.pasts[member] = Past(state.frame, state.recent, state.seen, state.used)
+        self.pasts[member] = Past(state.frame, state.recent, state.seen, state.used, state.history)
         group, position = self._home(member)
         if (configs := tuple(model.state.config for model in state.cps)) != group.configs:
             group.members[position] = FREE
@@ -101,13 +102,14 @@ class Trackers:
 
     def _updated(self, given: Slice, here: NDArray[np.bool_]) -> FleetOutput:
         ids = self.ids
-        self._remember(given, here)
+        since, frozen = self._remember(given, here)
+        learning = here & ~frozen
         frames = [self.pasts[member].frame for member in ids.tolist()]
         framed = np.array([frame is not None for frame in frames], np.bool_)
         common = stacked([frame or Frame() for frame in frames], len(self.shape))
         relative, mask, beyond = tracking.usable(common, given)
         scale = np.reshape(np.asarray(common.scale), -1)
-        self._widen(ids[here & framed & mask.reshape(len(ids), -1).any(axis=1)])
+        self._widen(ids[learning & framed & mask.reshape(len(ids), -1).any(axis=1)])
 
         def learned(number: int) -> Part | None:
             group = self.groups[number]
@@ -122,7 +124,7 @@ class Trackers:
                 return whole
 
             values, observed = (placed(part.reshape(len(ids), -1)) for part in (relative, mask))
-            answer, found = group.learn(values, observed, placed(scale), placed(framed), placed(here))
+            answer, found = group.learn(values, observed, placed(scale), placed(framed), placed(learning))
             return Part(order, positions, answer, found)
 
         parts = map(learned, range(len(self.groups)))
@@ -133,25 +135,33 @@ class Trackers:
             shape=self.shape,
             mask=mask,
             empty=np.logical_not(given.mask.reshape(len(ids), -1).any(axis=1)),
-            beyond=beyond.reshape(len(ids), -1).any(axis=1),
+            beyond=beyond,
+            given=given.values,
+            repeating_since=since,
             filled=np.broadcast_to(given.filled, len(ids)),
             dtype=given.values.dtype,
         )
 
-    def _remember(self, given: Slice, here: NDArray[np.bool_]) -> None:
-        """The slices of those who are present, and their frames; who gets another one learns anew."""
-        restarted = []
+    def _remember(self, given: Slice, here: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The slices of those who are present, and their frames; who gets another one learns anew.
+
+        Returns:
+            Since when each member repeats itself, −1 where it does not; who is not to learn because of that.
+        """
+        restarted, since, frozen = [], np.full(len(self.ids), -1), np.zeros(len(self.ids), np.bool_)
         for index in np.flatnonzero(here):
-            member, mask = int(self.ids[index]), given.mask[index]
-            past = replace(self.pasts[member], seen=self.pasts[member].seen + 1)
-            if mask.any():
-                own = Slice(given.values[index].copy(), mask.copy())  # alone: the others' need not stay in memory
+            member, mask, past = int(self.ids[index]), given.mask[index], self.pasts[int(self.ids[index])]
+            own = Slice(given.values[index].copy(), mask.copy())  # alone: the others' need not stay in memory
+            history, verdict = past.history.judge(own, unit=0.0, learned=past.used, window=tracking.CONSTANT_FOR)
+            since[index], frozen[index] = verdict.since, verdict.frozen
+            past = replace(past, seen=past.seen + 1, history=history)
+            if mask.any() and not verdict.frozen:
                 recent, used = tracking.remembered(past.recent, own), past.used + 1
                 frames = tracking.next_frames(past.frame, recent, used)
-                best = replace(self.blank, frame=past.frame, recent=recent, seen=past.seen, used=used)
+                best = replace(self.blank, frame=past.frame, recent=recent, seen=past.seen, used=used, history=history)
                 if frames not in ((), (past.frame,)):
                     best = tracking.tried(best, frames)
-                changed, past = best.frame != past.frame, Past(best.frame, recent, past.seen, used)
+                changed, past = best.frame != past.frame, replace(past, frame=best.frame, recent=recent, used=used)
                 if changed and (usual_slices(recent[:-1]) or self._home(member)[0].configs != self._base):
                     self._put(member, best)
                 elif changed:
@@ -161,6 +171,7 @@ class Trackers:
             positions = np.flatnonzero(np.isin(group.members, restarted))
             if positions.size:
                 group.put(positions, self.blank)  # nothing but zeros so far
+        return since, frozen
 
     def _widen(self, learning: Members) -> None:
         """More slots for the CP models that have none free."""
@@ -186,14 +197,14 @@ class Trackers:
             if group.configs == configs and group.free().size:
                 return group, int(group.free()[0])
         if configs == self._base:
-            self._make_room(1)
+            self.make_room(1)
             return self._position_for(configs, state)
         size = max(len(self.groups[0]) // batching.BATCH_RATIO, 1)
         self._check_memory(size, state)
         self.groups.append(Group.of(state, size))
         return self.groups[-1], 0
 
-    def _make_room(self, needed: int) -> None:
+    def make_room(self, needed: int) -> None:
         """Free positions in groups of new trackers: one is doubled up to the usual size, then there are more."""
         largest = platform.current().chunk_members
         base = [number for number, group in enumerate(self.groups) if group.configs == self._base]
@@ -204,7 +215,7 @@ class Trackers:
         if only is not None and len(only) < largest:
             self._check_memory(2 * len(only), self.blank)
             self.groups[base[0]] = only.doubled(self.blank)
-            self._make_room(needed)
+            self.make_room(needed)
             return
         size = len(self.groups[base[0]]) if base else min(1 << max(needed - 1, 0).bit_length(), largest)
         count = max(-(-lacking // size), 1)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from undertow.config import Config
+from undertow.engine.history import REPEATS_ONLY, History
 from undertow.inputs.dense import Slice
 from undertow.serialization.container import CheckpointError
 from undertow.tracker import files
@@ -18,6 +19,8 @@ from undertow.tracker.group import FREE, Group
 from undertow.tracker.predictors.cp import CP
 
 Checkpoint = tuple[dict[str, Any], dict[str, Any]]
+REPEATS = ("repeats", "held")
+"""What is counted of a stream that repeats itself."""
 FRAME = {"origin": np.float64, "unit": np.float64, "scale": np.int64}
 
 
@@ -48,6 +51,11 @@ def packed(trackers: Trackers) -> Checkpoint:
         "recent.values": np.stack([one.values for one in recent]) if recent else blank,
         "recent.mask": np.stack([one.mask for one in recent]) if recent else blank > 0,
     }
+    histories = [past.history.to_header() for past in pasts]
+    for name in REPEATS:
+        arrays[name] = np.array([one[name] for one in histories], np.int64)
+    digests = b"".join(bytes.fromhex(one["last"] or "0" * 32) for one in histories)
+    arrays["last"] = np.frombuffer(digests, np.uint8).reshape(-1, 16)
     for name, kind in FRAME.items():
         arrays[f"frame.{name}"] = np.array([getattr(past.frame or Frame(), name) for past in pasts], kind)
     return {"model": "tracker", "tracker_version": files.STATE_VERSION, "groups": groups}, arrays
@@ -86,8 +94,17 @@ def _trackers(header: dict[str, Any], arrays: dict[str, Any]) -> Trackers:
         first = int(ends[index]) - int(arrays["recent"][index])
         recent = tuple(Slice(values[one].copy(), mask[one].copy()) for one in range(first, int(ends[index])))
         frame = Frame(*(arrays[f"frame.{part}"][index].item() for part in FRAME)) if arrays["framed"][index] else None
-        trackers.pasts[member] = Past(frame, recent, int(arrays["seen"][index]), int(arrays["used"][index]))
+        seen, used = (int(arrays[part][index]) for part in ("seen", "used"))
+        trackers.pasts[member] = Past(frame, recent, seen, used, _history(seen, index, arrays))
     return trackers
+
+
+def _history(seen: int, index: int, arrays: dict[str, Any]) -> History:
+    """Of one member."""
+    digest = np.asarray(arrays["last"][index], np.uint8)
+    last = digest.tobytes().hex() if digest.any() else ""
+    counted = {name: int(arrays[name][index]) for name in REPEATS}
+    return History.from_header(REPEATS_ONLY.to_header() | counted | {"seen": seen, "last": last}, seen)
 
 
 def _group(trackers: Trackers, number: int, saved: dict[str, Any], arrays: dict[str, Any]) -> Group:

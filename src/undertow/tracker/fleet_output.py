@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from undertow.tracker import events, tracking
 from undertow.tracker.batch import Found
 from undertow.tracker.frame import Frame, stacked
-from undertow.tracker.output import TrackerOutput
+from undertow.tracker.output import TrackerOutput, no_outliers
 from undertow.tracker.step import Answer
 
 Floats = NDArray[np.floating[Any]]
@@ -40,8 +40,10 @@ class FleetOutput:
         shape: Of a slice.
         mask: What was computed with (n, *shape).
         empty: Who had nothing observed (n,).
-        beyond: Who had entries too large to compute with (n,).
+        beyond: Entries too large to compute with (n, *shape).
         filled: Who had fill values (n,).
+        given: The slices.
+        repeating_since: The first of the slices of a member that are all equal (n,); −1 where they are not.
         dtype: Of all arrays.
     """
 
@@ -53,6 +55,8 @@ class FleetOutput:
     empty: NDArray[np.bool_]
     beyond: NDArray[np.bool_]
     filled: Any
+    given: Floats
+    repeating_since: NDArray[np.int64]
     dtype: Any
     indices: None = None
 
@@ -110,8 +114,8 @@ class FleetOutput:
         return self._numbers("flags", np.int32)
 
     def since(self) -> NDArray[np.int64]:
-        """The first slice of what still lasts; −1 where nothing does."""
-        return self._numbers("since", np.int64)
+        """The first of the slices that are all equal; −1 where they are not."""
+        return np.where(self.present, self.repeating_since, -1)
 
     def settings(self) -> dict[str, Any]:
         """By name, for every member."""
@@ -136,18 +140,24 @@ class FleetOutput:
         mask, frame = self.mask[number], self.frames[number]
         flagged = answer.probability.reshape(self.shape) > 0.5
         named = events.named(flagged, bool(found.slice_off), found.changed, found.dead, mask)
-        noticed = tracking.noticed(self.empty[number], self.beyond[number], self.filled[number])
+        noticed = tracking.noticed(self.empty[number], self.beyond[number].any(), self.filled[number])
         low_rank, settings = found.low_rank, tracking.settings(frame)
-        return TrackerOutput(
-            answer, frame, self.shape, low_rank, found.rank, named, noticed.value, self.dtype, settings
+        beyond = self.beyond[number], self.given[number]
+        one = TrackerOutput(
+            answer, frame, self.shape, low_rank, found.rank, named, noticed.value, self.dtype, settings, beyond
         )
+        since = int(self.repeating_since[number])
+        return one if since < 0 else one.repeated(since)
 
     @cached_property
     def _all(self) -> TrackerOutput:
         """As if they were one slice with members as its first mode; its numbers mean nothing."""
         (answer, found), shape = self._fetched, (len(self.frames), *self.shape)
+        repeated = self.repeating_since >= 0
+        beyond = self.beyond & ~repeated.reshape(-1, *[1] * len(self.shape)), self.given
+        answer, frame = no_outliers(answer, repeated[:, None]), stacked(self.frames, 1)
         return TrackerOutput(
-            answer, stacked(self.frames, 1), shape, found.low_rank, found.rank, events.Named(), 0, self.dtype, {}
+            answer, frame, shape, found.low_rank, found.rank, events.Named(), 0, self.dtype, {}, beyond
         )
 
     def _numbers(self, name: str, kind: Any) -> NDArray[Any]:

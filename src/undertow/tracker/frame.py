@@ -43,8 +43,9 @@ class Frame:
     scale: int = LINEAR
 
     def relative(self, values: Floats) -> Floats:
-        """(x − origin) / unit in single precision, the difference taken in double."""
-        return np.asarray((values.astype(np.float64) - self.origin) / self.unit, np.float32)
+        """(x − origin) / unit in single precision, the difference taken in double; infinite where it is too large."""
+        with np.errstate(over="ignore"):
+            return np.asarray((values.astype(np.float64) - self.origin) / self.unit, np.float32)
 
     def absolute(self, relative: Any) -> Floats:
         """x."""

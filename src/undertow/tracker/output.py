@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.inputs.dense import Slice
+from undertow.model.flags import Flags
 from undertow.tracker import scales
 from undertow.tracker.events import Named
 from undertow.tracker.frame import Frame
@@ -29,6 +30,10 @@ class TrackerOutput:
 
     For explanations it also holds the slice itself and what every predictor said of each entry, (K, n) on the scale of
     the stream; members of fleets have neither.
+
+    Attributes:
+        beyond: Which entries were too large to compute with, and the slice; None where there were none.
+        repeating_since: The first of the slices that are all equal; −1 where they are not.
     """
 
     answer: Answer
@@ -40,9 +45,18 @@ class TrackerOutput:
     noticed: int
     dtype: Any
     config: dict[str, Any]
+    beyond: tuple[NDArray[np.bool_], Floats] | None = None
+    repeating_since: int = -1
     indices: None = None
     given: Slice | None = None
     said: Any = None
+
+    def repeated(self, since: int) -> TrackerOutput:
+        """Of a slice that is the last one again: nothing in it is wrong but that."""
+        kept = Flags.REPEATED.value | self.noticed & Flags.FILL_VALUES.value
+        return replace(
+            self, answer=no_outliers(self.answer), named=Named(), noticed=kept, beyond=None, repeating_since=since
+        )
 
     @cached_property
     def _fetched(self) -> Answer:
@@ -67,11 +81,13 @@ class TrackerOutput:
 
     def outliers(self) -> Floats:
         """What was added."""
-        return self._shaped(np.asarray(self._fetched.outliers, np.float64) * self.frame.unit)
+        added = self._shaped(np.asarray(self._fetched.outliers, np.float64) * self.frame.unit)
+        return added if self.beyond is None else np.where(self.beyond[0], self.beyond[1] - self.mean(), added)
 
     def outlier_probability(self) -> Floats:
-        """By the combined law."""
-        return self._shaped(np.asarray(self._fetched.probability, np.float64))
+        """By the combined law; entries that were too large to compute with are outliers for certain."""
+        probability = self._shaped(np.asarray(self._fetched.probability, np.float64))
+        return probability if self.beyond is None else np.where(self.beyond[0], self.dtype.type(1), probability)
 
     def innovations(self) -> Floats:
         """What was not predicted, in standard deviations."""
@@ -114,8 +130,8 @@ class TrackerOutput:
         return self.noticed | self.named.flags()
 
     def since(self) -> int:
-        """The first slice of what still lasts; −1 where nothing does."""
-        return -1
+        """The first of the slices that are all equal; −1 where they are not."""
+        return self.repeating_since
 
     def settings(self) -> dict[str, Any]:
         """By name."""
@@ -123,3 +139,9 @@ class TrackerOutput:
 
     def _shaped(self, flat: Floats) -> Floats:
         return np.asarray(flat, self.dtype).reshape(self.shape)
+
+
+def no_outliers(answer: Answer, where: Any = True) -> Answer:
+    """The same without outliers; for many streams, those named."""
+    nothing: Any = {name: np.where(where, np.float32(0), getattr(answer, name)) for name in ("outliers", "probability")}
+    return replace(answer, **nothing)

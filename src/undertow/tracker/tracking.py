@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from undertow.engine.history import CONSTANT_WINDOWS, REPEATS_ONLY, History
 from undertow.inputs.dense import Slice
 from undertow.model.flags import Flags
 from undertow.programs.program import program
@@ -30,6 +31,8 @@ LARGEST = 1e12
 """Units beyond which an observation is not computed with."""
 CLEARLY = 0.15
 """Difference of the log error by which a frame must be better than the one that the data suggest."""
+CONSTANT_FOR = RECENT // CONSTANT_WINDOWS
+"""Half as many slices as are learned of a stream that has never been anything but one slice repeated."""
 REVIEWS = (2, 3, 5, 10)
 """Slices after which the frame is reviewed; later on each time their number has doubled."""
 
@@ -52,7 +55,8 @@ class Tracking:
         cps: CP models.
         recent: The last slices in which something was observed, oldest first.
         seen: Number of slices, empty ones included.
-        used: Number of those that were not.
+        used: Number of those that were learned from.
+        history: Whether the data repeat themselves.
     """
 
     shape: tuple[int, ...]
@@ -62,6 +66,7 @@ class Tracking:
     recent: tuple[Slice, ...] = ()
     seen: int = 0
     used: int = 0
+    history: History = REPEATS_ONLY
 
 
 def start(shape: tuple[int, ...]) -> Tracking:
@@ -81,13 +86,17 @@ def prepare(state: Tracking) -> None:
 
 
 def update(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
-    """Learn from the next slice; the arrays of the CP models are donated."""
-    state = replace(state, seen=state.seen + 1)
+    """Learn from the next slice, unless it is the last one again; the arrays of the CP models are donated."""
+    history, verdict = state.history.judge(given, unit=0.0, learned=state.used, window=CONSTANT_FOR)
+    state = replace(state, seen=state.seen + 1, history=history)
     with one_at_a_time:
+        if verdict.frozen:
+            return state, _learned(state, given, learning=False)[1].repeated(int(verdict.since))
         if given.mask.any():
             state = replace(state, recent=remembered(state.recent, given), used=state.used + 1)
             state = _in_frame(state)
-        return _learned(state, given)
+        after, output = _learned(state, given)
+        return after, output.repeated(int(verdict.since)) if verdict.repeated else output
 
 
 def copied(state: Tracking) -> Tracking:
@@ -128,6 +137,7 @@ def tried(state: Tracking, frames: tuple[Frame, ...]) -> Tracking:
 def replayed(state: Tracking) -> Tracking:
     """The same frame, learned anew from the recent slices but the newest."""
     fresh = replace(start(state.shape), frame=state.frame, recent=state.recent, seen=state.seen, used=state.used)
+    fresh = replace(fresh, history=state.history)
     for earlier in usual_slices(state.recent[:-1]):
         fresh, _ = _learned(fresh, earlier)
     return fresh
@@ -153,14 +163,14 @@ def noticed(empty: Any, beyond: Any, filled: Any) -> Flags:
     return found | (Flags.FILL_VALUES if filled else Flags.NONE)
 
 
-def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
+def _learned(state: Tracking, given: Slice, learning: bool = True) -> tuple[Tracking, TrackerOutput]:
     frame = state.frame or Frame()
     relative, mask, beyond = usable(frame, given)
     values, flat_mask, scale = _prepared(relative, mask, np.int32(frame.scale))
     said = tuple(model.predict(values, flat_mask) for model in state.cps)
     verdict = step.judge(state.core, values, flat_mask, scale, said)
     learned, reports = state.cps, []
-    if mask.any() and frame is state.frame:
+    if learning and mask.any() and frame is state.frame:
         use = verdict.for_cp
         missing = mask.size - int(np.count_nonzero(mask))
         pairs = [model.learn(values, use, missing + _withheld(use, mask)) for model in state.cps]
@@ -181,6 +191,7 @@ def _learned(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
         config=settings(frame),
         given=given,
         said=verdict.means,
+        beyond=(beyond, given.values) if beyond.any() else None,
     )
     return after, output
 
