@@ -46,6 +46,7 @@ def store(tmp_path):
     return ResultStore(tmp_path)
 
 
+@pytest.mark.slow
 def test_stage_by_stage_to_the_least_error(tiny, store):
     cases = [tiny.case(tiny.conditions[0], seed) for seed in (0, 1)]
     one, reporter = method(hindsight=GRID), Counting()

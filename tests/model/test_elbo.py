@@ -107,6 +107,7 @@ def test_no_update_lowers_the_elbo(preset, case, seed, observed, short):
         assert after >= before - 1e-9 * (1 + abs(before)), f"{name} lowers the bound from {before} to {after}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", MODELS)
 def test_the_elbo_is_the_sum_of_its_dense_terms(preset):
     with jax.enable_x64(True):

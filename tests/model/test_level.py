@@ -61,6 +61,7 @@ def posterior(level, weights, targets, slots, i):
     return covariance @ vector, covariance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("filled", "newest"), [(5, 4), (5, 1), (3, 2), (1, 0)])
 @pytest.mark.parametrize("seen", [0.6, 0.0, 1.0])
 def test_the_smoother_is_the_dense_posterior(filled, newest, seen):
@@ -240,6 +241,7 @@ def test_walks_follow_the_unit():
     np.testing.assert_allclose(walks(100.0), 1e4 * walks(1.0), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filled", [5, 3])
 def test_the_update_never_lowers_the_bound(filled):
     """Against the same chain with other weights: q(m) by the update beats every other q(m) of that form."""

@@ -48,6 +48,7 @@ def reread(content):
     return files.unpacked(container.from_bytes(container.to_bytes(*content), "x"), "x")
 
 
+@pytest.mark.slow
 def test_everything_comes_back(state, content):
     again = reread(content)
     assert (again.shape, again.frame, again.seen, again.used) == (SHAPE, state.frame, 7, 5)

@@ -151,7 +151,9 @@ def test_a_member_whose_components_need_more_slots_moves_and_goes_on(monkeypatch
         if t == 11:
             fleet = ut.Fleet.from_bytes(fleet.to_bytes())
         for member in range(2):
-            same(result[member], single[member].update(x[t, member]))
+            # At first predictors are equally good, and rounding decides between them.
+            near = 0.1 if t < 5 else TO_ROUNDING
+            same(result[member], single[member].update(x[t, member]), near)
     sizes = {config.max_rank for group in fleet._streams.groups for config in group.configs}
     assert sizes >= {2, 4}
     fleet.leave(0)

@@ -32,6 +32,7 @@ def test_slope_is_the_derivative(scale, double):
     np.testing.assert_allclose(scales.slope(jnp.asarray(z), scale), numerical, rtol=1e-6)
 
 
+@pytest.mark.slow
 @ALL
 @pytest.mark.parametrize("variance", [0.0, 0.04, 0.5])
 def test_expected_is_the_mean_of_x_where_z_is_normal(scale, variance, double):

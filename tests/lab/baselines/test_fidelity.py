@@ -14,6 +14,7 @@ def median_error(found: np.ndarray, stream: SyntheticStream) -> float:
     return float(np.median(errors[19:]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "observed", "original"),
     [("olstec", 1.0, 0.278), ("olstec", 0.15, 0.878), ("online_sgd", 1.0, 0.415), ("online_cp", 1.0, 0.785)],

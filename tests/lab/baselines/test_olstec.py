@@ -69,6 +69,7 @@ def plain_stream(
     return slices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "window"), [((6, 5), None), ((6, 5), 3), ((4, 3, 5), None), ((7,), 3)])
 def test_equals_the_plain_version(shape: tuple[int, ...], window: int | None) -> None:
     stream = drifting(shape, 2, slices=6, observed=0.7, seed=1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from undertow.lab.baselines import online_cp
 from undertow.lab.synthetic.streams import drifting
 
 
+@pytest.mark.slow
 def test_equals_the_accumulated_normal_equations() -> None:
     stream = drifting((4, 3, 5), 2, slices=8, outlier_fraction=0.0, seed=5)
     state = online_cp.init(online_cp.Config(rank=2, initial_slices=3), (4, 3, 5))

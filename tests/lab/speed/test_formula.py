@@ -46,6 +46,7 @@ def loops(program):
                 yield one
 
 
+@pytest.mark.slow
 def test_the_formula_counts_what_a_sweep_multiplies():
     shape, window, rank = (20, 15, 10), 5, 4  # traced, not compiled
     config = make_config(max_rank=rank, window=window)

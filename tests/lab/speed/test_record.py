@@ -36,6 +36,7 @@ def lost(*arguments):
     raise FileNotFoundError("x.mat is expected at /there: put it there")
 
 
+@pytest.mark.slow
 def test_a_record_holds_everything_and_the_page_shows_it(stubbed, tmp_path):
     still = replace(stubbed, name="still", make=lambda workload, slices: Still())
     axis = Axis("side", "side, I", lambda size: replace(stubbed, observed=size), (0.5, 0.75, 1.0), float, float)

@@ -8,6 +8,7 @@ from undertow.lab.methods import NAIVE
 from undertow.lab.studies import accuracy, changes, faults, fidelity, recorded
 
 
+@pytest.mark.slow
 def test_accuracy_is_the_median_error_of_every_preset(store, reporter, monkeypatch):
     monkeypatch.setattr(accuracy, "ROWS", accuracy.ROWS[1:2])
     table, numbers = accuracy.accuracy([0, 1], store, reporter)
@@ -26,6 +27,7 @@ def test_every_row_of_accuracy_and_fidelity_is_a_case():
         assert len(DATASETS[row.dataset].case(row.condition, slices=2, burn_in=1).data) == 2
 
 
+@pytest.mark.slow
 def test_recorded_streams_show_error_and_calibration(store, reporter, tiny, monkeypatch):
     monkeypatch.setitem(recorded.DATASETS, "abilene", replace(tiny, name="abilene", recorded=True))
     row = replace(recorded.ROWS[0], slices=25)

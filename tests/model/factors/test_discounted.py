@@ -69,6 +69,7 @@ def with_level(core, seed=0):
     return replace(core, level=replace(core.level, mean=jnp.asarray(mean), variance=jnp.asarray(variance)))
 
 
+@pytest.mark.slow
 @double
 @dense.CASES
 def test_an_evicted_slice_is_summed_as_the_definition_says(shape, size, length):
@@ -140,6 +141,7 @@ def test_an_evicted_slice_is_summed_as_the_definition_says(shape, size, length):
             np.testing.assert_allclose(getattr(noise, name), expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 @double
 def test_nothing_is_evicted_from_a_window_that_is_not_full():
     settings, core = start((4, 3), 3, 3, seed=1, filled=2)
@@ -150,6 +152,7 @@ def test_nothing_is_evicted_from_a_window_that_is_not_full():
         assert not leaf.any()
 
 
+@pytest.mark.slow
 @double
 def test_a_short_window_and_its_statistics_know_as_much_as_a_long_window():
     """With temporal rows, outliers and the other factors held fixed, the sums are sufficient."""
@@ -258,6 +261,7 @@ def trajectory(case):
     return jax.jit(lambda core: jax.lax.scan(one_step, core, jnp.arange(4 * len(steps)))), list(steps)
 
 
+@pytest.mark.slow
 @double
 @pytest.mark.parametrize("case", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_no_update_lowers_the_elbo_with_discounted_statistics(case):
@@ -274,6 +278,7 @@ def test_no_update_lowers_the_elbo_with_discounted_statistics(case):
     assert min(moved) < 1
 
 
+@pytest.mark.slow
 @double
 def test_rows_that_stay_keep_their_statistics_and_rows_that_move_lose_them():
     _, core = with_evicted((4, 3), 3, 3, seed=5)
@@ -293,6 +298,7 @@ def test_rows_that_stay_keep_their_statistics_and_rows_that_move_lose_them():
     )
 
 
+@pytest.mark.slow
 @double
 @dense.CASES
 def test_pruning_counts_the_statistics_and_leaves_a_free_slot(shape, size, length):
@@ -333,6 +339,7 @@ def test_pruning_counts_the_statistics_and_leaves_a_free_slot(shape, size, lengt
     assert not pack(unpack(grown(smaller).discounted.gram[0])[:, :1, :1]).any()
 
 
+@pytest.mark.slow
 @double
 def test_the_statistics_say_how_entries_differ_and_the_window_how_large_the_noise_is():
     _, core = start((4, 3), 1, 2, seed=7)
@@ -353,6 +360,7 @@ def test_the_statistics_say_how_entries_differ_and_the_window_how_large_the_nois
     assert elbo(b) >= max(elbo(b * 0.999), elbo(b * 1.001))
 
 
+@pytest.mark.slow
 @double
 def test_pooling_keeps_the_size_of_the_statistics():
     _, core = with_evicted((4, 3), 2, 3, seed=8)

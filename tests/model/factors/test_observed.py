@@ -72,12 +72,14 @@ def assert_same(ours, theirs):
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11), ours, theirs)
 
 
+@pytest.mark.slow
 def test_the_sparse_window_holds_the_same():
     _, core, sparse = both((4, 7), 3, 3, seed=0)
     assert sparse.window.mask.sum() == core.window.mask.sum()
     assert_same(over_slice(sparse.window.values), over_slice(core.window.values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "size", "length"), PALETTE[:3:2])
 def test_sweeps_and_rows(shape, size, length):
     _, core, sparse = both(shape, size, length, seed=1)
@@ -97,6 +99,7 @@ def test_sweeps_and_rows(shape, size, length):
     )
 
 
+@pytest.mark.slow
 def test_many_rows_are_solved_in_blocks(monkeypatch):
     from undertow.model.factors import observed
 
@@ -110,6 +113,7 @@ def test_many_rows_are_solved_in_blocks(monkeypatch):
     )
 
 
+@pytest.mark.slow
 @CASES
 def test_mean_variance_and_components(shape, size, length):
     _, core, sparse = both(shape, size, length, seed=2)
@@ -124,6 +128,7 @@ def test_mean_variance_and_components(shape, size, length):
         assert_same(jnp.where(mask, ours, 0), listed(theirs, sparse.window))
 
 
+@pytest.mark.slow
 @CASES
 def test_candidates_and_pruning(shape, size, length):
     settings, core, sparse = both(shape, size, length, seed=3)
@@ -187,6 +192,7 @@ def test_the_outlier_model(shape, size, length):
             assert_same(value, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "size", "length"), PALETTE[:3])
 def test_size_and_distance_of_whole_slices_need_no_entries(shape, size, length):
     _, core, _ = both(shape, size, length, seed=5)
@@ -197,6 +203,7 @@ def test_size_and_distance_of_whole_slices_need_no_entries(shape, size, length):
     assert layout.distance(drawn[0], drawn[0]) == 0
 
 
+@pytest.mark.slow
 def test_a_sample_is_spread_evenly_over_the_entries():
     lengths = jnp.asarray([3, 0, 200], jnp.int32)
     entry_index = replace(layout.empty_entry_index((3, 256), (9, 9)), lengths=lengths)

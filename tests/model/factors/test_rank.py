@@ -33,6 +33,7 @@ def test_precisions(shape, size, length):
         np.testing.assert_allclose(new.precision_shape[r], c0 + 0.5 * (sum(shape) + weights.sum()), rtol=1e-10)
 
 
+@pytest.mark.slow
 @dense.CASES
 def test_pruning_gains_what_it_says(shape, size, length):
     settings, core = dense.random_core(shape, size, length, "default", seed=10)

@@ -15,6 +15,7 @@ from undertow.model.linalg.symmetric import multiplicity, outer, pack, unpack
 pytestmark = pytest.mark.usefixtures("double")
 
 
+@pytest.mark.slow
 @dense.WITH_VECTORS
 def test_each_axis_is_updated_as_the_definition_says(shape, size, length):
     _, core = dense.random_core(shape, size, length, "default", seed=1, filled=max(length - 1, 1))
@@ -40,6 +41,7 @@ def test_each_axis_is_updated_as_the_definition_says(shape, size, length):
             assert failed == 0
 
 
+@pytest.mark.slow
 @dense.CASES
 def test_a_sweep_updates_the_biggest_mode_then_the_others_then_time(shape, size, length):
     _, core = dense.random_core(shape, size, length, "default", seed=2)

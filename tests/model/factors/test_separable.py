@@ -48,6 +48,7 @@ def both_sweeps(core, missing, omega):
     return expected, separable.sweep(core.factors, core.window.values, alike, omega, gaps, 0.6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("short", [0, 1])
 @dense.WITH_VECTORS
@@ -61,6 +62,7 @@ def test_a_sweep_is_the_sweep_over_all_entries(shape, size, length, short):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("double")
 @dense.CASES
 def test_sums_of_squares_and_the_noise(shape, size, length):

@@ -22,6 +22,7 @@ def definite(count, size, seed=0):
     return roots @ roots.swapaxes(1, 2) / (3 * size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [one_by_one, kernel])
 @pytest.mark.parametrize(("count", "size"), [(1, 1), (5, 3), (7, 16), *MORE])
 def test_inverses_and_pivots(way, count, size):
@@ -33,6 +34,7 @@ def test_inverses_and_pivots(way, count, size):
         np.testing.assert_allclose(pivots.prod(axis=1), np.linalg.det(matrices), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_both_ways_agree_in_single_precision():
     matrices = jnp.asarray(definite(6, 15), jnp.float32)
     for ours, theirs in zip(kernel(matrices), one_by_one(matrices), strict=True):
@@ -46,6 +48,7 @@ def test_a_fleet_of_matrices():
     np.testing.assert_allclose(pivots.prod(axis=2), np.linalg.det(fleet), rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [one_by_one, kernel])
 def test_a_singular_matrix_spoils_no_other(way):
     matrices = jnp.asarray(definite(4, 3), jnp.float32).at[1].set(0)

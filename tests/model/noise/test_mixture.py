@@ -15,6 +15,7 @@ from undertow.model.noise.mixture import median
 sizes = st.one_of(st.floats(0, np.inf, width=32), st.just(np.nan), st.integers(0, 3).map(float))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(sizes, min_size=9, max_size=9), st.sampled_from(["float32", "float64"]))
 def test_the_median_is_that_of_numpy(values, dtype):
@@ -28,6 +29,7 @@ def test_the_median_is_that_of_numpy(values, dtype):
         np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-37)  # means too small for their type are 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 7, 8])
 def test_the_median_of_a_fleet(count):
     values = np.random.default_rng(0).normal(size=(3, count)).astype("float32") ** 2

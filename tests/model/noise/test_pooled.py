@@ -20,6 +20,7 @@ def integrated(alpha, rate, counts, sums):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1.5, 7.0, 1000.0])
 def test_pool_elbo_and_its_best_rate(alpha):
     rng = np.random.default_rng(3)

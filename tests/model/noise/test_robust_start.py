@@ -34,6 +34,7 @@ def off(window, *entries, by):
     return replace(window, values=window.values.at[tuple(np.transpose([(0, *entry) for entry in entries]))].add(by))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("by", [0.2, 1.0, 50.0])
 def test_a_few_enormous_entries_are_outliers_and_not_the_noise_of_their_slice(seed, by):
@@ -81,6 +82,7 @@ def test_nothing_is_an_outlier_where_the_model_is_not_to_be_robust():
     assert fit.scale[0] > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_worth_of_a_slice_is_its_part_of_the_bound(seed):
     settings, state, _, window = one_slice(seed=seed)

@@ -15,6 +15,7 @@ from undertow.model.noise import contaminated, mixture, tempering
 pytestmark = pytest.mark.usefixtures("double")
 
 
+@pytest.mark.slow
 def test_a_row_that_was_shut_out_is_reconsidered():
     """A row whose entries are all flagged teaches its factor nothing; a reset must give it its weight back."""
     settings, core = dense.random_core((6, 5), 2, 4, "default", seed=3, observed=1.0)
@@ -43,6 +44,7 @@ def many_outliers(**changes):
     return settings, core.window, omega, residual, nothing, state, outlying
 
 
+@pytest.mark.slow
 def test_shrinking_finds_many_outliers_where_updates_do_not():
     settings, window, omega, residual, nothing, stuck, outlying = many_outliers()
     assert (np.asarray(stuck.probability)[outlying] > 0.5).mean() < 0.1

@@ -26,6 +26,7 @@ def fitted(settings, core):
     return jax.jit(fit.fitted)()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "length"),
     [pytest.param((12,), 6, marks=pytest.mark.full), ((8, 7), 4), pytest.param((5, 4, 3), 3, marks=pytest.mark.full)],

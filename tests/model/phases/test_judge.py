@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("double")
 judge_once = jax.jit(judge)
 
 
+@pytest.mark.slow
 def test_components_are_added_for_what_is_there_and_nothing_else():
     """Candidates are judged by the whole ELBO, after the outlier model has been updated for the new residuals."""
     settings, core, signal = states.planted((8, 7), 4)

@@ -197,6 +197,7 @@ def test_before_enough_slices_the_level_speaks(about):
     np.testing.assert_allclose(made.mean, given.level, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_several_are_each_what_they_are_alone(both):
     members = Covariances(about_zero=(20, ZERO), about_mean=(20, MEAN), about_level=(20, LEVEL))
     states = [both[about][1] for about in (ZERO, MEAN, LEVEL)]

@@ -80,6 +80,7 @@ def test_every_entry_is_predicted_without_itself(filled, double):
     np.testing.assert_allclose(found.noise, noise, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_slice_that_does_not_fit_is_not_taken_for_a_noisy_one(double):
     """A report that blames the slice's noise leaves the noise of the stream as it usually is."""
     core, values, mask, report = made(LENGTH)
@@ -103,6 +104,7 @@ def test_settings_follow_the_size_of_slices():
     assert large[0].window < small[0].window
 
 
+@pytest.mark.slow
 def test_slots_double_where_all_are_in_use():
     model = CP.new(configs((6, 5))[0], (6, 5))
     full = model.state.config.max_rank
