@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from undertow.model import level as levels
 from undertow.tracker.predictors.cp import CP, LARGE_SLICE, LARGEST_RANK, configs, left_out
 
 SHAPE, COMPONENTS, LENGTH = (4, 3, 2), 3, 5
@@ -129,3 +130,18 @@ def test_factors_of_very_different_size_stay_finite(size):
     core = replace(core, factors=replace(core.factors, means=means))
     found = predicted(core, values * size, mask, (report[0] * 1e-10, report[1]))
     assert np.isfinite([found.mean, found.variance, found.noise]).all()
+
+
+def test_with_a_level_deviations_from_it_are_predicted(double):
+    core, values, mask, (noise, probability) = made(3)
+    rng = np.random.default_rng(9)
+    level = levels.init(LENGTH, SHAPE, jnp.float64)
+    means, walk = (jnp.asarray(rng.uniform(0.5, 1.5, (n, *SHAPE))) for n in (LENGTH, 1))
+    level = replace(level, mean=means, variance=means / 3, walk_variance=walk[0])
+    found = predicted(replace(core, level=level), values, mask, (noise, probability))
+    expected, variance = np.asarray(means)[1], np.asarray(means)[1] / 3 + np.asarray(walk)[0]
+    away = jnp.where(mask, values - expected, 0)
+    other = predicted(core, away, mask, (noise + variance, probability))
+    np.testing.assert_allclose(found.mean, np.asarray(other.mean) + expected.ravel(), rtol=1e-6)
+    np.testing.assert_allclose(found.variance, np.asarray(other.variance) + variance.ravel(), rtol=1e-6)
+    np.testing.assert_allclose(found.noise, np.asarray(noise).ravel(), rtol=1e-6)

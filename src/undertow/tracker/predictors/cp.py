@@ -20,6 +20,7 @@ from jax import Array
 from undertow.config import Config, make_config
 from undertow.engine.capacity import missing_capacity, separable, with_fitting_slots
 from undertow.engine.state import State, init
+from undertow.model import level as levels
 from undertow.model.factors import rank
 from undertow.model.phases.infer import infer
 from undertow.model.report import Report
@@ -40,10 +41,11 @@ def configs(shape: tuple[int, ...]) -> tuple[Config, ...]:
     """Settings of the CP models that suit slices of this size.
 
     One is robust and forgets after a window; the other takes every observation that was not withheld as it is. For
-    large slices there is the second alone, with a short window and discounted statistics of what has left it.
+    large slices there is the second alone, with a short window, discounted statistics of what has left it and a level
+    of every entry: pictures are not of low rank.
     """
     if math.prod(shape) > LARGE_SLICE:
-        quick = {"memory": "recursive", "window": 3, "forgetting": 0.99, "max_rank": 16}
+        quick = {"memory": "recursive", "window": 3, "forgetting": 0.99, "max_rank": 16, "level": True}
         return (make_config("default", robust=False, noise="shared", **quick),)
     size = make_config().sized(shape).max_rank
     return (make_config(max_rank=size), make_config(max_rank=size, robust=False, noise="shared"))
@@ -114,10 +116,12 @@ def left_out(core: Core, values: Array, mask: Array, report: Report) -> Predicti
         design = (design[:, None, :] * means[None, :, :]).reshape(-1, design.shape[1])
     centre, precision = _row_prior(factors.row_means, core.window, factors.precision)
     flat_mask, y = mask.ravel(), values.ravel()
+    level, level_variance = _level(core, y)
+    y = y - level
     noise = report.noise_variance.ravel() + 1e-12
     # As the stream usually is: a slice that does not fit must not pass for a noisy one.
     noise = noise * jnp.clip(report.usual_noise / noise.mean(), 1e-6, 1)
-    trust = jnp.where(flat_mask, (1 - report.outlier_probability.ravel()) / noise, 0)
+    trust = jnp.where(flat_mask, (1 - report.outlier_probability.ravel()) / (noise + level_variance), 0)
     gram = design.T @ (trust[:, None] * design) + jnp.diag(precision)
     # In units of its diagonal, or single precision would not do where sizes differ by orders of magnitude.
     unit = jax.lax.rsqrt(jnp.diag(gram))
@@ -127,7 +131,16 @@ def left_out(core: Core, values: Array, mask: Array, report: Report) -> Predicti
     fit, variance = design @ row, ((design @ inverse) * design).sum(1)
     left = 1 - jnp.minimum(variance * trust, 0.999)
     mean = jnp.where(trust > 0, y - (y - fit) / left, fit)
-    return Prediction(mean, jnp.where(trust > 0, variance / left, variance), noise)
+    variance = jnp.where(trust > 0, variance / left, variance)
+    return Prediction(mean + level, variance + level_variance, noise)
+
+
+def _level(core: Core, like: Array) -> tuple[Array, Array]:
+    """Mean and variance of the level of the next slice (n,); 0 where the model has none."""
+    if core.level is None:
+        return jnp.zeros_like(like), jnp.zeros_like(like)
+    coming = levels.coming(core.level, core.window)
+    return coming.mean.ravel(), coming.variance.ravel()
 
 
 def _row_prior(rows: Array, window: Window, precision: Array) -> tuple[Array, Array]:
