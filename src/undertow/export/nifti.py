@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, cast
@@ -14,6 +15,20 @@ from undertow.runs.store.reader import StoredRun
 
 _LARGEST = 32767  # the header counts in 16 bits
 _OFFSET = 352
+
+
+def _place(header: Any, run: StoredRun) -> None:
+    """Affine, size of voxels and units of the source, where that was NIfTI too."""
+    try:
+        known = json.loads(run.dataset.attrs.get("nifti", "null"))
+    except ValueError:
+        return
+    if not known:
+        return
+    header.set_xyzt_units(*known["units"])
+    header.set_qform(known["affine"], code=known["codes"][0])
+    header.set_sform(known["affine"], code=known["codes"][1])
+    header.set_zooms(known["zooms"])
 
 
 def write_nifti(run: StoredRun, path: Path, name: str, tick: Callable[[int], None]) -> None:
@@ -31,6 +46,7 @@ def write_nifti(run: StoredRun, path: Path, name: str, tick: Callable[[int], Non
     header: Any = nibabel.Nifti1Header()  # type: ignore[no-untyped-call]
     header.set_data_dtype(np.float32)
     header.set_data_shape((*shape, run.length))
+    _place(header, run)
     header["vox_offset"] = _OFFSET
     header["descrip"] = f"undertow {name}"[:79].encode()
     compressed = path.name.lower().endswith(".gz")

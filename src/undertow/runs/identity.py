@@ -69,6 +69,7 @@ def describe(stream: Stream, model: Any, options: RunOptions, identity: dict[str
         "model": json.dumps(identity["model"]),
         **({"spreadsheet_safe": "yes"} if options.spreadsheet_safe else {}),
         **({"false_alarms": identity["false_alarms"]} if "false_alarms" in identity else {}),
+        **getattr(stream, "attributes", {}),
         "settings": json.dumps(identity["model"] if config is None else vars(config), default=str),
     }
 

@@ -62,6 +62,11 @@ class Source(ABC):
     is_pipe = False
     _follow: Follow | None = None
 
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What else the format knows, for those who write it again."""
+        return {}
+
     def __init__(
         self, name: str, shape: tuple[int, ...], dims: tuple[str, ...] | None = None, labels: Labels | None = None
     ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,23 @@ class NiftiFile(Indexed):
         check_length(path.name, length)
         _check_size(path, shape, math.prod(shape) * dtype.itemsize)
         super().__init__(path.name, slice_shape, length, without(tuple("xyztuvw"[: len(shape)]), self._axis))
+        self._header: Any = None
         if len(shape) == 4 and self._axis == 3:
             self.times = _times(image.header, length)
+            self._header, self._affine = image.header, image.affine
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Where the volumes lie, and in which units."""
+        if self._header is None:
+            return {}
+        known = {
+            "affine": np.asarray(self._affine, float).tolist(),
+            "zooms": [float(size) for size in self._header.get_zooms()],
+            "units": list(self._header.get_xyzt_units()),
+            "codes": [int(self._header["qform_code"]), int(self._header["sform_code"])],
+        }
+        return {"nifti": json.dumps(known)}
 
     def read_block(self, start: int, stop: int) -> NDArray[Any]:  # noqa: D102
         return along(self._data, self._axis, start, stop)

@@ -57,6 +57,13 @@ class PreparedStream:
         return self._source.times
 
     @property
+    def attributes(self) -> dict[str, str]:
+        """What else the source knows, such as where its volumes lie; nothing where slices were cut or resized."""
+        whole = not self._preparation.select and self._preparation.resize is None
+        zone = {} if self.time_zone is None else {"time_zone": self.time_zone}
+        return zone | (self._source.attributes if whole else {})
+
+    @property
     def time_zone(self) -> str | None:
         """Of the times in the source; they are given in UTC then."""
         return self._source.time_zone
