@@ -142,12 +142,17 @@ def test_redraws_of_a_large_stream(browser, tmp_path, record_property):
         try:
             until(browser, "undertow.redraws > 5", 60)
             before, started = browser.execute_script("return undertow.redraws"), time.monotonic()
-            time.sleep(5)
+            costs = []
+            for _ in range(50):
+                costs.append(browser.execute_script("return undertow.drawMs"))
+                time.sleep(0.1)
             rate = (browser.execute_script("return undertow.redraws") - before) / (time.monotonic() - started)
         finally:
             stop.set()
             thread.join()
-        print(f"{rate:.1f} redraws a second of 144×176")
+        print(
+            f"{rate:.1f} redraws a second of 144×176; one takes {min(costs):.1f} ms at least, {np.median(costs):.1f} ms mostly"
+        )
         record_property("redraws a second", rate)
         assert rate > 0  # how many depends on the machine; the figure is printed
         assert serious(browser) == []

@@ -73,7 +73,7 @@ function range(values) {
 function draw() {
   const { frame } = state;
   if (!frame || !state.stream) return;
-  const { rows, columns } = sizes(), night = dark();
+  const { rows, columns } = sizes(), night = dark(), began = performance.now();
   const [data, mean, std, probability] = [frame.data, frame.mean, frame.std, frame.probability].map(plane);
   const residual = data.map((x, i) => (x - mean[i]) / std[i]);
   const [low, high] = range(mean);
@@ -88,6 +88,7 @@ function draw() {
   const n = frame.numbers;
   at("facts").textContent = `${state.stream.shape.join("×")} · rank ${n.rank} · noise ${shown(n.noise_std)} · observed ${(100 * n.observed).toFixed(0)} % · outliers ${(100 * n.outlier_rate).toFixed(1)} %${n.status.length ? " · " + n.status.join(" ").toLowerCase().replace(/_/g, " ") : ""}`;
   state.redraws++;
+  state.drawMs = performance.now() - began;
 }
 let due = false;
 function drawSoon() { if (!due) { due = true; requestAnimationFrame(() => { due = false; draw(); }); } }
