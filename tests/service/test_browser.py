@@ -150,9 +150,8 @@ def test_redraws_of_a_large_stream(browser, tmp_path, record_property):
         finally:
             stop.set()
             thread.join()
-        print(
-            f"{rate:.1f} redraws a second of 144×176; one takes {min(costs):.1f} ms at least, {np.median(costs):.1f} ms mostly"
-        )
+        cost = f"one takes {min(costs):.1f} ms at least, {np.median(costs):.1f} ms mostly"
+        print(f"{rate:.1f} redraws a second of 144×176; {cost}")
         record_property("redraws a second", rate)
         assert rate > 0  # how many depends on the machine; the figure is printed
         assert serious(browser) == []
