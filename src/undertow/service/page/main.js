@@ -151,7 +151,7 @@ function setLive(on) {
   if (on) { state.marks = []; newest(); }
 }
 async function newest() {
-  if (!state.stream || !state.stream.next) return;
+  if (!state.stream || !(state.stream.newest || (state.series && state.series.sequence.length))) return; // nothing is kept yet
   const frame = await getFrame(`/api/streams/${state.stream.name}/frames/newest`).catch(() => null);
   if (frame && state.live && frame.stream === state.stream.name) { state.frame = frame; draw(); }
 }
