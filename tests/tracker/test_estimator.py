@@ -141,9 +141,9 @@ def test_transform_learns_nothing(tracker, results):
 
 
 def test_there_is_nothing_to_set(tracker):
-    assert tracker.get_params() == {}
+    assert tracker.get_params() == {"period": None}
     assert tracker.set_params() is tracker
-    with pytest.raises(ValueError, match="nothing to set, got max_rank"):
+    with pytest.raises(ValueError, match="nothing to set but its period, got max_rank"):
         tracker.set_params(max_rank=3)
     assert repr(tracker) == "Tracker()  # 12 slices of 6×5"
     assert repr(ut.Tracker()) == "Tracker()"
@@ -310,3 +310,75 @@ def test_innovations_are_what_outliers_are_judged_by(results):
             assert (np.diff(result.outlier_probability[seen][order]) >= -1e-6).all()
     clean = np.concatenate([result.innovations[~np.isnan(result.innovations)] for result in results[10:]])
     assert 0.3 < np.median(np.abs(clean)) < 1.5  # in standard deviations
+
+
+# Seasons, forecasts and times.
+
+PERIOD = 8
+
+
+def seasonal(slices, seed=0):
+    """A profile of eight slices that every entry follows in its own way, and noise."""
+    rng = np.random.default_rng(seed)
+    profile = 3 * rng.normal(size=(PERIOD, *SHAPE)) + 10
+    return profile[np.arange(slices) % PERIOD] + 0.1 * rng.normal(size=(slices, *SHAPE))
+
+
+@pytest.fixture(scope="module")
+def after_seasons():
+    tracker = ut.Tracker(period=PERIOD)
+    run(seasonal(5 * PERIOD), tracker)
+    return tracker
+
+
+def test_a_season_is_forecast_and_a_copy_goes_on(after_seasons):
+    truth = seasonal(7 * PERIOD)[5 * PERIOD :]
+    made = after_seasons.forecast(2 * PERIOD)
+    assert made.mean.shape == made.std.shape == truth.shape
+    assert np.abs(made.mean - truth).mean() < 0.3
+    assert 0.85 <= (np.abs(made.mean - truth) <= 1.96 * made.std).mean() <= 1
+    again = ut.from_bytes(after_seasons.to_bytes())
+    np.testing.assert_array_equal(again.forecast(3).mean, made.mean[:3])
+    np.testing.assert_array_equal(again.forecast(3).std, made.std[:3])
+    same(again.update(truth[0]), copy.copy(after_seasons).update(truth[0]))
+
+
+def test_a_slice_of_nothing_is_what_the_season_says(after_seasons):
+    truth = seasonal(5 * PERIOD + 1)[-1]
+    found = copy.copy(after_seasons).update(np.full(SHAPE, np.nan))
+    assert np.abs(found.mean - truth).mean() < 1 < np.abs(found.mean.mean() - truth).mean()
+
+
+def test_a_forecast_changes_nothing(tracker):
+    other = copy.copy(tracker)
+    tracker.forecast(4)
+    same(tracker.update(VALUES[12]), other.update(VALUES[12]))
+
+
+def test_regular_times_change_nothing_and_a_gap_widens_error_bars(tracker):
+    dated, gone = ut.Tracker(), ut.Tracker()
+    for number, x in enumerate(VALUES[:12]):
+        dated.update(x, time=60.0 * number)
+        gone.update(x, time=60.0 * number)
+    unobserved = np.full(SHAPE, np.nan)
+    expected = tracker.update(unobserved)
+    same(dated.update(unobserved, time=60.0 * 12), expected)
+    later = gone.update(unobserved, time=60.0 * 60)
+    assert (later.std >= expected.std).all()
+    assert later.std.mean() > 1.02 * expected.std.mean()
+
+
+def test_bad_times_periods_and_horizons_are_refused(tracker):
+    with pytest.raises(ValueError, match="every slice or for none"):
+        tracker.update(VALUES[12], time=3)
+    for slices in (0, 10_001, 1.5, True, "1"):
+        with pytest.raises(ValueError, match="slices must be an integer from 1 to 10000"):
+            tracker.forecast(slices)
+    with pytest.raises(ValueError, match="at least one slice"):
+        ut.Tracker().forecast()
+    for period in (0, 1, -3, 2.5, True, "day"):
+        with pytest.raises(ValueError, match="period must be an integer of at least 2"):
+            ut.Tracker(period=period)
+    with pytest.raises(ValueError, match="before the first slice"):
+        tracker.set_params(period=4)
+    assert ut.Tracker().set_params(period=4).get_params()["period"] == 4

@@ -11,6 +11,9 @@ from undertow.inputs.dense import as_slice
 from undertow.serialization import container
 from undertow.serialization.container import CheckpointError
 from undertow.tracker import files, tracking
+from undertow.tracker import season as seasons
+from undertow.tracker.ahead import CANDIDATES, Ahead, Pending, Scored
+from undertow.tracker.clock import Clock
 from undertow.tracker.frame import Frame
 
 SHAPE = (3, 2)
@@ -25,7 +28,13 @@ def state():
         made = rng.integers(0, 5, leaf.shape) if leaf.dtype != np.float32 else rng.normal(size=leaf.shape)
         return np.asarray(made, leaf.dtype)
 
-    begun = tracking.start(SHAPE)
+    begun = tracking.start(SHAPE, period=4)
+    season = begun.season
+    for _ in range(11):
+        season, _ = seasons.fitted(season, rng.normal(size=6), np.ones(6, np.float32), 6)
+        season = seasons.remembered(season, *rng.normal(size=(2, 6)), np.zeros(6), np.ones(6))
+    one = Pending(12, rng.normal(size=(len(CANDIDATES), 6)).astype(np.float32), np.ones(6, np.float32))
+    gram = rng.normal(size=(len(CANDIDATES), len(CANDIDATES))).astype(np.float32)
     recent = (as_slice(rng.normal(size=SHAPE)), as_slice([[1.0, np.nan], [2.0, 3.0], [0.1, 1e300]]))
     return tracking.Tracking(
         shape=SHAPE,
@@ -35,6 +44,9 @@ def state():
         recent=recent,
         seen=7,
         used=5,
+        season=season,
+        ahead=Ahead({2: (one, one)}, {1: Scored(gram, 0.1, 3)}),
+        clock=Clock(1 / 3, (0.1, 0.2), 7),
     )
 
 

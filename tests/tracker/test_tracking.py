@@ -98,8 +98,8 @@ def test_the_first_slice_leaves_the_types_of_all_arrays():
 
     def after(core, values, mask, scale):
         said = (Prediction(values, values, values),) * 2
-        verdict = step.judge(core, values, mask, scale, said)
-        return step.learn(core, verdict, values, mask, scale, (values, values))[0]
+        verdict = step.judge(core, values, mask, scale, said[0], said)
+        return step.learn(core, verdict, values, mask, scale, values, (values, values))[0]
 
     def avals(core):
         return jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype, leaf.weak_type), core)

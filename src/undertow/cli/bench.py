@@ -153,6 +153,20 @@ def incidents(
     _write_numbers(out, "incidents", records)
 
 
+@bench.command()
+def forecast(
+    rows: Annotated[
+        str, typer.Option(help="Recordings, separated by commas: hangzhou, abilene, chicago, radar.")
+    ] = "hangzhou,abilene,chicago,radar",
+    data: Data = None,
+) -> None:
+    """Forecasts of recordings, one slice and one day ahead, beside simple methods, Holt–Winters and SOFIA."""
+    from undertow.lab.names import separated
+    from undertow.lab.studies.forecast import forecasts
+
+    show_tables(lambda bars: forecasts(separated(rows), bars, data))
+
+
 bench.command()(tracker)
 bench.command()(ablation)
 

@@ -19,6 +19,7 @@ from undertow.model.settings import Settings
 from undertow.model.types import Core as ModelCore
 from undertow.programs.program import program
 from undertow.tracker import events, scales, step
+from undertow.tracker.predictors.base import Prediction
 from undertow.tracker.predictors.cp import predicted
 
 Tree = TypeVar("Tree")
@@ -86,7 +87,9 @@ def judge_all(arrays: Arrays, relative: Array, mask: Array, scale: Array, settin
         jax.vmap(predicted, in_axes=(0, 0, 0, None))(core, values, mask, own)
         for core, own in zip(arrays.models, settings, strict=True)
     )
-    verdict = jax.vmap(step.judge)(arrays.core, values, mask, scale, all_said)
+    nothing = jnp.full(values.shape, jnp.nan, values.dtype)  # seasons are for single trackers
+    season = Prediction(nothing, nothing, nothing)
+    verdict = jax.vmap(step.judge)(arrays.core, values, mask, scale, season, all_said)
     return Judged(values, tuple(one.mean for one in all_said), verdict, verdict.for_cp)
 
 
@@ -118,7 +121,8 @@ def learn_all(
         for report, said in zip(reports, judged.said, strict=True)
     )
     verdict = judged.verdict
-    core, answer = jax.vmap(step.learn)(before.core, verdict, judged.values, mask, scale, means)
+    nothing = jnp.full(judged.values.shape, jnp.nan, judged.values.dtype)
+    core, answer = jax.vmap(step.learn)(before.core, verdict, judged.values, mask, scale, nothing, means)
     ranks = jnp.stack([report.rank for report in reports], axis=1).astype(before.ranks.dtype)
     after = Arrays(core, models, jnp.where(learning[:, None], ranks, before.ranks))
     chosen = jnp.argmax(verdict.weights[:, -len(means) :], axis=1)[:, None]

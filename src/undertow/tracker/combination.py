@@ -48,10 +48,14 @@ def averaged(weights: Array, errors: Array) -> Array:
     return mean
 
 
-def simplex_weights(gram: Array) -> Array:
+def simplex_weights(gram: Array, absent: Array | None = None) -> Array:
     """argmin wᵀ E w over w ≥ 0, Σ w = 1 (K,).
 
     The minimum lies inside one face of the simplex, where it has a closed form: all faces are tried together.
+
+    Args:
+        gram: E (K, K).
+        absent: Who has nothing to say and gets no weight (K,); not everybody.
     """
     size = gram.shape[0]
     squares = jnp.diag(gram)
@@ -63,6 +67,8 @@ def simplex_weights(gram: Array) -> Array:
     ones = jnp.where(faces, own.min() / own, 0)
     solved = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(blocks), True), ones[:, :, None])[:, :, 0] * ones
     feasible = (solved >= 0).all(1)
+    if absent is not None:
+        feasible &= ~(faces & absent).any(1)
     # The loss of a face is one over its sum.
     gain = solved.sum(1) * (1 + ALIKE * faces.sum(1))
     best: Array = solved[jnp.argmax(jnp.where(feasible, gain, -jnp.inf))]

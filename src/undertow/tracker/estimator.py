@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
 from undertow.tracker import files, reading, tracking
+from undertow.tracker.clock import Clock
 from undertow.tracker.output import NAMES
 from undertow.tracker.tracking import Tracking
 from undertow.view.history import History
@@ -29,6 +31,19 @@ from undertow.view.viewed import Viewed
 Floats = NDArray[np.floating[Any]]
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """Slices that are to come, in the units of the data; the next one first.
+
+    Attributes:
+        mean: What every entry should be (slices, *shape).
+        std: Of an observation: about 95 % fall within ±1.96 std of `mean` (slices, *shape).
+    """
+
+    mean: Floats
+    std: Floats
+
+
 class Tracker(Viewed, LabelledModel):
     """Robust completion of a stream of tensors, slice by slice, with nothing to set.
 
@@ -36,7 +51,10 @@ class Tracker(Viewed, LabelledModel):
     what it says about observed entries without having seen them, and the answer is the combination that would have
     been best lately. Outliers are decided once, by that combination, and withheld from everyone who learns.
 
-    There are no settings and no presets. `undertow.RobustCP` has both: "default", "fast" and "paper", and what
+    Args:
+        period: Slices of a season, if it is known; else it is found.
+
+    There are no other settings, and no presets. `undertow.RobustCP` has both: "default", "fast" and "paper", and what
     `help(undertow.Config)` lists; how often false alarms may come is a matter of `undertow.incidents`. See what it does
     with `plot()`, `components()` and `explain(entry)`.
 
@@ -56,12 +74,13 @@ class Tracker(Viewed, LabelledModel):
         1.0
     """
 
-    def __init__(self) -> None:
+    def __init__(self, period: int | None = None) -> None:
+        self.period = _checked_period(period)
         self._state: Tracking | None = None
         self._history = History()
 
     @exclusive
-    def update(self, x: Any, mask: Any = None) -> Result:
+    def update(self, x: Any, mask: Any = None, time: Any = None) -> Result:
         """Learn from the next slice.
 
         Args:
@@ -69,6 +88,8 @@ class Tracker(Viewed, LabelledModel):
                 frame or series of pandas or polars, put in the order of the stream by names and labels; or its
                 observed entries, as `undertow.Entries` or a matrix of scipy.sparse.
             mask: True where observed, if NaN does not say it.
+            time: When it was observed: a number, datetime or datetime64, later than the one before; for every slice or
+                for none. After a gap, levels are less certain and the season has gone on; regular times change nothing.
 
         Returns:
             The slice as the tracker sees it. What was noticed is its `status`, and named in its `events`.
@@ -87,9 +108,9 @@ class Tracker(Viewed, LabelledModel):
             raise ValueError(f"x must have the shape {shape} of the slices before it, got {given.shape}.")
         before = self._state
         if before is None:
-            before = tracking.start(given.shape)
+            before = tracking.start(given.shape, self.period or 0)
             tracking.prepare(before)
-        self._state, output = tracking.update(before, given)
+        self._state, output = tracking.update(before, given, time)
         in_use = [np.asarray(one.state.core.factors.active) for one in self._state.cps]
         self._history.add(self._state.seen, output, in_use)
         return Result(cast(Output, output)).along(self._keep(found), self._labels)  # it has the same methods
@@ -152,10 +173,31 @@ class Tracker(Viewed, LabelledModel):
         Returns:
             Their `mean` (T, *shape).
         """
-        state = self._learned("transform")
+        state = replace(self._learned("transform"), clock=Clock())  # each comes next, whatever the time
         slices = (self._taken(x, None, state.shape).x for x in slices_of(X))
         found = [tracking.update(tracking.copied(state), as_slice(x, shape=state.shape))[1] for x in slices]
         return np.stack([output.mean() for output in found])
+
+    @exclusive
+    def forecast(self, slices: int = 1) -> Forecast:
+        """The slices that come next, from levels, season and the dynamics of the factors; nothing is learned.
+
+        Candidates are weighed, and error bars are scaled, by how earlier forecasts of about as many slices ahead turned
+        out. A season is found from about two and a half cycles on; seasons need slices of at most 40,000 entries.
+
+        Args:
+            slices: How many, 1 to 10,000.
+
+        Returns:
+            `mean` and `std` (slices, *shape), the next slice first.
+
+        Raises:
+            ValueError: No slice has been seen yet, or `slices` is no integer of that range.
+        """
+        if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or not 1 <= slices <= 10_000:
+            raise ValueError(f"slices must be an integer from 1 to 10000, got {slices!r}.")
+        mean, std = tracking.forecast(self._learned("forecast"), int(slices))
+        return Forecast(mean, std)
 
     @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -180,22 +222,32 @@ class Tracker(Viewed, LabelledModel):
         """Names of the predictors, as in `Result.weights`; none before the first slice."""
         return () if self._state is None else NAMES[: self._state.core.gram.shape[-1]]
 
+    @property
+    def periods(self) -> tuple[int, ...]:
+        """Periods of the season, in slices: found or given, and seven of it; none as long as none is known."""
+        return () if self._state is None or self._state.season is None else self._state.season.periods
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """None: there is nothing to set."""
-        return {}
+        """The period, if one was given: there is nothing else to set."""
+        return {"period": self.period}
 
     def set_params(self, **params: Any) -> Self:
-        """Refuse every setting, as scikit-learn expects the method to be there."""
-        if params:
+        """Set the period, before the first slice; everything else is refused."""
+        other = [name for name in params if name != "period"]
+        if other:
             raise ValueError(
-                f"Tracker has nothing to set, got {', '.join(params)}: use RobustCP for a model with settings."
+                f"Tracker has nothing to set but its period, got {', '.join(other)}: "
+                "use RobustCP for a model with settings."
             )
+        if params and self._state is not None:
+            raise ValueError("period must be set before the first slice: make a new Tracker(period=…).")
+        self.period = _checked_period(params.get("period", self.period))
         return self
 
     @exclusive
     def __copy__(self) -> Tracker:
         """A tracker that goes on from here independently."""
-        other = Tracker()
+        other = Tracker(self.period)
         other._state = None if self._state is None else tracking.copied(self._state)
         other._labels = self._labels
         return other
@@ -228,6 +280,12 @@ class Tracker(Viewed, LabelledModel):
         return self._state
 
 
+def _checked_period(period: Any) -> int | None:
+    if period is None or (isinstance(period, int | np.integer) and not isinstance(period, bool) and period >= 2):
+        return None if period is None else int(period)
+    raise ValueError(f"period must be an integer of at least 2, in slices, or None to find it, got {period!r}.")
+
+
 def from_checkpoint(checkpoint: Any, name: str) -> Tracker:
     """The tracker in a checkpoint; `name` is what messages call it."""
     tracker = from_state(files.unpacked(checkpoint, name))
@@ -237,6 +295,6 @@ def from_checkpoint(checkpoint: Any, name: str) -> Tracker:
 
 def from_state(state: Tracking) -> Tracker:
     """A tracker that goes on from here; the state is its own from now on."""
-    tracker = Tracker()
+    tracker = Tracker((state.season.given if state.season is not None else 0) or None)
     tracker._state = state
     return tracker

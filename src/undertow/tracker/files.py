@@ -15,7 +15,7 @@ from undertow.engine.state import State
 from undertow.inputs.dense import Slice
 from undertow.model.step import init_core
 from undertow.serialization.container import CheckpointError
-from undertow.tracker import step
+from undertow.tracker import past_files, step
 from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
 from undertow.tracker.tracking import Tracking
@@ -35,6 +35,8 @@ def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
         "used": state.used,
         "recent": len(state.recent),
         "history": state.history.to_header(),
+        "clock": asdict(state.clock),
+        **past_files.header(state),
         "models": [
             {
                 "config": asdict(model.state.config),
@@ -49,6 +51,7 @@ def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = named("core", state.core)
     for number, model in enumerate(state.cps):
         arrays |= named(f"cp.{number}", model.state.core)
+    arrays |= past_files.arrays(state)
     for number, one in enumerate(state.recent):
         arrays |= {f"recent.{number}.values": one.values, f"recent.{number}.mask": one.mask}
     return header, arrays
@@ -95,6 +98,9 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
         seen=int(header["seen"]),
         used=int(header["used"]),
         history=History.from_header(header["history"], int(header["seen"])),
+        season=past_files.season(header, arrays, entries),
+        ahead=past_files.ahead(header, arrays, entries),
+        clock=past_files.clock(header),
     )
 
 

@@ -7,6 +7,7 @@ frame changes learns its recent slices anew alone, as a single tracker does, and
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from undertow.engine.history import REPEATS_ONLY, History
 from undertow.engine.memory import check_members_memory, dense_bytes
 from undertow.inputs.dense import Slice
 from undertow.model import platform
+from undertow.tracker import season as seasons
 from undertow.tracker import tracking
 from undertow.tracker.fleet_output import FleetOutput, Part
 from undertow.tracker.frame import Frame, stacked, usual_slices
@@ -83,7 +85,8 @@ class Trackers:
         group, position = self._home(member)
         past = self.pasts[member]
         core, models = group.take(position)
-        return Tracking(self.shape, past.frame, core, models, past.recent, past.seen, past.used, past.history)
+        season = seasons.start(math.prod(self.shape))  # fleets have none: a single tracker begins to look for one
+        return Tracking(self.shape, past.frame, core, models, past.recent, past.seen, past.used, past.history, season)
 
     def _put(self, member: int, state: Tracking) -> None:
         """Let the member go on from where this tracker is."""

@@ -19,12 +19,12 @@ from undertow.tracker import calibration, events, law, scales
 from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, averaged, discounted, simplex_weights
 from undertow.tracker.predictors.base import Given, Prediction, Predictor
 from undertow.tracker.predictors.covariance import covariances
-from undertow.tracker.predictors.level import Level, LevelState, restart
+from undertow.tracker.predictors.level import Level, LevelState, older, restart
 
 LEVEL = Level()
 OTHERS: tuple[Predictor, ...] = (covariances(),)
 """What predicts beside the level and the CP models; a new predictor is one more line here."""
-NAMES = (*LEVEL.names, *(name for one in OTHERS for name in one.names))
+NAMES = (*LEVEL.names, *(name for one in OTHERS for name in one.names), "season")
 """In the order of their weights; those of the CP models follow."""
 SUSPICIOUS = 5.0
 """Standard deviations from its level from which on an observation counts less for the others of its slice."""
@@ -46,8 +46,8 @@ ERROR_MEMORY, REFIT_MEMORY = 8, 20
 """Slices over which the error of the answer is averaged, and what a fit to the slice gains."""
 FEW = 3.0
 """Observed entries that are worth as much as the past."""
-PAST = 2
-"""Predictors of a slice in which nothing is observed: the level, and the last answer."""
+PAST = 3
+"""Predictors of a slice in which nothing is observed: the level, the last answer, and the season."""
 
 
 @register_dataclass
@@ -59,7 +59,7 @@ class Core:
         level: State of the local levels.
         others: States of `OTHERS`.
         gram: Errors of the predictors (F, K, K), discounted quickly and slowly.
-        past_gram: Errors of what the past alone says (F, 2, 2).
+        past_gram: Errors of what the past alone says (F, 3, 3).
         paces: Squared errors of the answer with weights of each kind (F,).
         error: Mean log of the mean absolute error of the answer, in units of the stream.
         refits: Mean log ratio of the errors of CP models with and without a fit to the slice itself (C,).
@@ -102,7 +102,7 @@ class Verdict:
         innovation: Standardised.
         surprise: Log root mean square of what the past did not predict.
         weights: Of the predictors (K,), as they answer once they know the slice.
-        past_weights: (2,).
+        past_weights: (3,).
         gram: With this slice.
         past_gram: With this slice.
         paces: With this slice.
@@ -163,15 +163,26 @@ def init(entries: int, cps: int) -> Core:
 
 
 @program()
-def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[Prediction, ...]) -> Verdict:
-    """Predict every entry and decide which observations are wrong; nothing is learned."""
+def judge(
+    core: Core, values: Array, mask: Array, scale: Array, season: Prediction, from_cp: tuple[Prediction, ...]
+) -> Verdict:
+    """Predict every entry and decide which observations are wrong; nothing is learned.
+
+    Args:
+        core: Before the slice.
+        values: On the scale of the stream, 0 where nothing is observed (n,).
+        mask: True where observed (n,).
+        scale: Its number.
+        season: What earlier cycles say (n,); NaN where there are none.
+        from_cp: What the CP models say.
+    """
     weight = mask.astype(values.dtype)
     level = LEVEL.predict(core.level, Given(values, weight, core.last))
     away = (values - level.mean) ** 2 / (level.variance + level.noise)
     trusted = weight * jnp.minimum(1, SUSPICIOUS**2 / jnp.maximum(away, 1e-6))
     given = Given(values, jnp.where(core.seen > 2, trusted, weight), level.mean)
     others = (one.predict(state, given) for one, state in zip(OTHERS, core.others, strict=True))
-    said = (level, *others, *from_cp)
+    said = (level, *others, season, *from_cp)
     means, variances, noises = (
         jnp.vstack([getattr(one, part) for one in said]) for part in ("mean", "variance", "noise")
     )
@@ -183,8 +194,9 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     )
     claimed, factors = variances + noises, calibration.factors(core.calibration)
     variances, noises = variances * factors, noises * factors
+    absent = ~sound.any(1)
     means = _bounded(means, level, scale)
-    before = jax.vmap(simplex_weights)(core.gram)
+    before = jax.vmap(simplex_weights, (0, None))(core.gram, absent)
     previous = averaged(before, core.paces)
     probability, _, _ = _outliers(core, values, mask, scale, previous, means, variances, noises)
     x = scales.plain(jnp.where(mask, values, 0), scale)
@@ -199,7 +211,7 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     importance = weight * (1 - probability) * informative / norm
     errors = jnp.where(mask, x - scales.plain(means, scale), 0)
     gram = discounted(core.gram, errors, importance)
-    past = jnp.stack([level.mean, core.last])
+    past = jnp.stack([level.mean, core.last, means[len(NAMES) - 1]])
     past_gram = discounted(core.past_gram, jnp.where(mask, x - scales.plain(past, scale), 0), importance)
     paces = CHOICE_MEMORY * core.paces + ((before @ errors) ** 2 * importance).sum(1)
     # Not squared, and all of them: which are outliers depends on the scale that is to be judged by this.
@@ -209,10 +221,10 @@ def judge(core: Core, values: Array, mask: Array, scale: Array, from_cp: tuple[P
     judged = mask.any() & (core.seen > 0)
     gram, past_gram = jnp.where(judged, gram, core.gram), jnp.where(judged, past_gram, core.past_gram)
     paces = jnp.where(judged, paces, core.paces)
-    weights = averaged(jax.vmap(simplex_weights)(gram), paces)
+    weights = averaged(jax.vmap(simplex_weights, (0, None))(gram, absent), paces)
     gains = _gains(core.refits)
-    answering = averaged(jax.vmap(simplex_weights)(gram * gains * gains[:, None]), paces)
-    past_weights = simplex_weights(past_gram[-1])
+    answering = averaged(jax.vmap(simplex_weights, (0, None))(gram * gains * gains[:, None], absent), paces)
+    past_weights = simplex_weights(past_gram[-1], jnp.zeros(PAST, bool).at[-1].set(absent[len(NAMES) - 1]))
     probability, mean, variance = _outliers(core, values, mask, scale, weights, means, variances, noises)
     innovation = (values - mean) / jnp.sqrt(variance)
     early = core.seen < 2
@@ -313,19 +325,20 @@ class Answer:
     probability: Array
     weights: Array
     innovation: Array
+    scaled: Array
 
 
 @program()
 def learn(
-    core: Core, verdict: Verdict, values: Array, mask: Array, scale: Array, from_cp: tuple[Array, ...]
+    core: Core, verdict: Verdict, values: Array, mask: Array, scale: Array, season: Array, from_cp: tuple[Array, ...]
 ) -> tuple[Core, Answer]:
-    """Learn the slice as far as it is trusted, and answer."""
+    """Learn the slice as far as it is trusted, and answer; `season` and `from_cp` are means given the slice."""
     level_state = restart(core.level, verdict.changed & mask, values)
     before = LEVEL.predict(level_state, Given(values, verdict.learn, core.last))
     given = Given(values, verdict.learn, before.mean)
     level, level_mean = LEVEL.learn(level_state, given)
     others = [one.learn(state, given) for one, state in zip(OTHERS, core.others, strict=True)]
-    means = jnp.vstack([level_mean, *(mean for _, mean in others), *(mean.ravel() for mean in from_cp)])
+    means = jnp.vstack([level_mean, *(mean for _, mean in others), season, *(mean.ravel() for mean in from_cp)])
     means = _bounded(jnp.where(jnp.isfinite(means), means, level_mean), before, scale)
     refits = _refit_errors(core, verdict, values, scale, means[len(NAMES) :])
     # Factors that are fitted to the slice, too, answer only where that is no worse than what was judged.
@@ -363,15 +376,22 @@ def learn(
     spread = core.law.spread
     variance = verdict.variance * spread**2
     mean = scales.plain(z, scale)
-    std = _width(z, jnp.sqrt(variance), scale)
-    noise = _width(z, jnp.sqrt(verdict.noise) * spread, scale)
-    own = _width(z, jnp.sqrt(jnp.maximum(verdict.variance - verdict.noise, 0)) * spread, scale)
+    std = width(z, jnp.sqrt(variance), scale)
+    noise = width(z, jnp.sqrt(verdict.noise) * spread, scale)
+    own = width(z, jnp.sqrt(jnp.maximum(verdict.variance - verdict.noise, 0)) * spread, scale)
     flagged = verdict.probability
     added = jnp.where(mask, flagged * (scales.plain(values, scale) - mean), 0)
     known = mask & (core.seen > 1)
     innovation = jnp.where(known, verdict.innovation / spread, jnp.nan)
-    answer = Answer(mean, std, own, noise, added, flagged, verdict.weights, innovation)
-    return replace(chosen, events=after.events), answer
+    answer = Answer(mean, std, own, noise, added, flagged, verdict.weights, innovation, z)
+    # Through slices of nothing, too, levels become less certain.
+    return replace(chosen, events=after.events, level=level), answer
+
+
+@program()
+def aged(level: LevelState, steps: Array) -> LevelState:
+    """Levels after a gap of this many slices more than usual."""
+    return older(level, steps)
 
 
 def _refit_errors(core: Core, verdict: Verdict, values: Array, scale: Array, refits: Array) -> Array:
@@ -387,7 +407,7 @@ def _refit_errors(core: Core, verdict: Verdict, values: Array, scale: Array, ref
     return jnp.where(verdict.slice_off | ~trusted.any(), core.refits, core.refits + share * (ratio - core.refits))
 
 
-def _width(z: Array, deviation: Array, scale: Array) -> Array:
+def width(z: Array, deviation: Array, scale: Array) -> Array:
     """Half the 95 % interval over 1.96."""
     upper, lower = (scales.plain(z + side * 1.96 * deviation, scale) for side in (1, -1))
     return (upper - lower) / (2 * 1.96)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -18,10 +18,14 @@ from undertow.inputs.dense import Slice
 from undertow.model.flags import Flags
 from undertow.programs.program import program
 from undertow.tracker import events, scales, step
+from undertow.tracker import season as seasons
+from undertow.tracker.ahead import Ahead, follow, look_ahead
+from undertow.tracker.clock import Clock, advanced
 from undertow.tracker.frame import Frame, choose, usual_slices
 from undertow.tracker.output import TrackerOutput
 from undertow.tracker.predictors.cp import CP, configs
 from undertow.tracker.scales import LINEAR
+from undertow.tracker.season import Season
 
 RECENT = 20
 """Slices that are kept as they came: from these the frame is chosen, and learned anew where it changes."""
@@ -57,6 +61,9 @@ class Tracking:
         seen: Number of slices, empty ones included.
         used: Number of those that were learned from.
         history: Whether the data repeat themselves.
+        season: What earlier cycles were like; None while slices are learned anew in another frame, and in fleets.
+        ahead: Forecasts, and how earlier ones turned out.
+        clock: Times of the slices.
     """
 
     shape: tuple[int, ...]
@@ -67,12 +74,16 @@ class Tracking:
     seen: int = 0
     used: int = 0
     history: History = REPEATS_ONLY
+    season: Season | None = None
+    ahead: Ahead = field(default_factory=Ahead)
+    clock: Clock = field(default_factory=Clock)
 
 
-def start(shape: tuple[int, ...]) -> Tracking:
-    """Nothing seen."""
+def start(shape: tuple[int, ...], period: int = 0) -> Tracking:
+    """Nothing seen; a period of 0 is to be found."""
     models = tuple(CP.new(config, shape) for config in configs(shape))
-    return Tracking(shape, None, new_core(math.prod(shape), len(models)), models)
+    entries = math.prod(shape)
+    return Tracking(shape, None, new_core(entries, len(models)), models, season=seasons.start(entries, period))
 
 
 def prepare(state: Tracking) -> None:
@@ -85,13 +96,18 @@ def prepare(state: Tracking) -> None:
     threading.Thread(target=work, name="undertow step").start()
 
 
-def update(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
+def update(state: Tracking, given: Slice, time: Any = None) -> tuple[Tracking, TrackerOutput]:
     """Learn from the next slice, unless it is the last one again; the arrays of the CP models are donated."""
+    clock, steps = advanced(state.clock, time)
     history, verdict = state.history.judge(given, unit=0.0, learned=state.used, window=CONSTANT_FOR)
-    state = replace(state, seen=state.seen + 1, history=history)
+    state = replace(state, seen=state.seen + 1, history=history, clock=clock)
     with one_at_a_time:
+        if steps != 1:
+            state = after_gap(state, steps)
         if verdict.frozen:
-            return state, _learned(state, given, learning=False)[1].repeated(int(verdict.since))
+            output = _learned(replace(state, season=None), given, learning=False)[1]
+            season = None if state.season is None else seasons.skipped(state.season, 1)
+            return replace(state, season=season), output.repeated(int(verdict.since))
         if given.mask.any():
             state = replace(state, recent=remembered(state.recent, given), used=state.used + 1)
             state = _in_frame(state)
@@ -99,9 +115,33 @@ def update(state: Tracking, given: Slice) -> tuple[Tracking, TrackerOutput]:
         return after, output.repeated(int(verdict.since)) if verdict.repeated else output
 
 
+def after_gap(state: Tracking, steps: float) -> Tracking:
+    """When a slice comes so many usual steps after the last: levels are less certain, the season goes on."""
+    older = step.aged(state.core.level, np.float32(steps - 1))
+    season = None if state.season is None else seasons.skipped(state.season, max(round(steps) - 1, 0))
+    return replace(state, core=replace(state.core, level=older), season=season)
+
+
+def forecast(state: Tracking, slices: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the next slices (slices, *shape), in units of the data; nothing is learned."""
+    frame, season = state.frame or Frame(), state.season
+    assert season is not None  # only while slices are learned anew
+    with one_at_a_time:
+        z, deviation = look_ahead(state.ahead, season, state.core, state.cps[0].state.core, slices)
+        mean, std = _in_units(z, deviation, np.int32(frame.scale))
+    shape = (slices, *state.shape)
+    return frame.absolute(mean).reshape(shape), (np.asarray(std, np.float64) * frame.unit).reshape(shape)
+
+
+@program()
+def _in_units(z: Array, deviation: Array, scale: Array) -> tuple[Array, Array]:
+    return scales.plain(z, scale), step.width(z, deviation, scale)
+
+
 def copied(state: Tracking) -> Tracking:
     """The same in memory of its own: learning donates the arrays of the CP models."""
-    return replace(state, cps=tuple(replace(model, state=model.state.copy()) for model in state.cps))
+    models = tuple(replace(model, state=model.state.copy()) for model in state.cps)
+    return replace(state, cps=models, season=None if state.season is None else state.season.copied())
 
 
 def _in_frame(state: Tracking) -> Tracking:
@@ -110,7 +150,16 @@ def _in_frame(state: Tracking) -> Tracking:
     if frames in ((), (state.frame,)):
         return state
     best = tried(state, frames)
-    return state if best.frame == state.frame else best
+    if best.frame == state.frame:
+        return state
+    before, after = state.frame or Frame(), best.frame or Frame()
+
+    def convert(z: Any) -> Any:
+        relative = after.relative(before.absolute(scales.plain(jnp.asarray(z), jnp.int32(before.scale))))
+        return np.asarray(scales.scaled(jnp.asarray(relative), jnp.int32(after.scale)))
+
+    season = None if state.season is None else seasons.reframed(state.season, convert)
+    return replace(best, season=season, ahead=replace(state.ahead, pending={}), clock=state.clock)
 
 
 def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> tuple[Frame, ...]:
@@ -137,7 +186,7 @@ def tried(state: Tracking, frames: tuple[Frame, ...]) -> Tracking:
 def replayed(state: Tracking) -> Tracking:
     """The same frame, learned anew from the recent slices but the newest."""
     fresh = replace(start(state.shape), frame=state.frame, recent=state.recent, seen=state.seen, used=state.used)
-    fresh = replace(fresh, history=state.history)
+    fresh = replace(fresh, history=state.history, season=None)
     for earlier in usual_slices(state.recent[:-1]):
         fresh, _ = _learned(fresh, earlier)
     return fresh
@@ -168,7 +217,9 @@ def _learned(state: Tracking, given: Slice, learning: bool = True) -> tuple[Trac
     relative, mask, beyond = usable(frame, given)
     values, flat_mask, scale = _prepared(relative, mask, np.int32(frame.scale))
     said = tuple(model.predict(values, flat_mask) for model in state.cps)
-    verdict = step.judge(state.core, values, flat_mask, scale, said)
+    entries = mask.size
+    expected = seasons.predict(state.season, entries)
+    verdict = step.judge(state.core, values, flat_mask, scale, expected, said)
     learned, reports = state.cps, []
     if learning and mask.any() and frame is state.frame:
         use = verdict.for_cp
@@ -176,9 +227,15 @@ def _learned(state: Tracking, given: Slice, learning: bool = True) -> tuple[Trac
         pairs = [model.learn(values, use, missing + _withheld(use, mask)) for model in state.cps]
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
     means = tuple(report.low_rank for report in reports) or tuple(one.mean for one in said)
-    core, answer = step.learn(state.core, verdict, values, flat_mask, scale, means)
+    season, seasonal = seasons.fitted(state.season, values, verdict.learn, entries)
+    core, answer = step.learn(state.core, verdict, values, flat_mask, scale, seasonal, means)
     after = replace(state, core=core, cps=learned)
     chosen, part, dead = _found(verdict.weights, means, core.events, scale)
+    if season is not None:
+        std = np.sqrt(np.asarray(verdict.variance)) * np.asarray(state.core.law.spread)
+        season = seasons.remembered(season, values, verdict.learn, answer.scaled, std)
+        followed = follow(state.ahead, season, core, learned[0].state.core, values, verdict.learn)
+        after = replace(after, season=season, ahead=followed)
     output = TrackerOutput(
         answer=answer,
         frame=frame,

@@ -26,7 +26,7 @@ from undertow.model.phases.infer import infer
 from undertow.model.report import Report
 from undertow.model.settings import Settings
 from undertow.model.step import step
-from undertow.model.types import Core, Window
+from undertow.model.types import Core, Factors, Window
 from undertow.programs.program import program
 from undertow.tracker.predictors.base import Prediction
 
@@ -111,9 +111,7 @@ def predicted(core: Core, values: Array, mask: Array, settings: Settings) -> Pre
 def left_out(core: Core, values: Array, mask: Array, report: Report) -> Prediction:
     """Every observed entry as the factors and the other entries of the slice have it; flat (n,)."""
     factors = core.factors
-    design = jnp.ones((1, factors.active.shape[0]), values.dtype)
-    for means in factors.means:
-        design = (design[:, None, :] * means[None, :, :]).reshape(-1, design.shape[1])
+    design = _design(factors)
     centre, precision = _row_prior(factors.row_means, core.window, factors.precision)
     flat_mask, y = mask.ravel(), values.ravel()
     level, level_variance = _level(core, y)
@@ -143,8 +141,30 @@ def _level(core: Core, like: Array) -> tuple[Array, Array]:
     return coming.mean.ravel(), coming.variance.ravel()
 
 
+def rows_ahead(core: Core, horizons: Array) -> Array:
+    """What the low rank comes to in so many slices (H, n), its temporal rows left to their AR(1) processes."""
+    last, pull, _ = _dynamics(core.factors.row_means, core.window)
+    return (last * pull ** horizons[:, None]) @ _design(core.factors).T
+
+
+def _design(factors: Factors) -> Array:
+    """Products of the rows of all modes (n, R)."""
+    design = jnp.ones((1, factors.active.shape[0]), factors.row_means.dtype)
+    for means in factors.means:
+        design = (design[:, None, :] * means[None, :, :]).reshape(-1, design.shape[1])
+    return design
+
+
 def _row_prior(rows: Array, window: Window, precision: Array) -> tuple[Array, Array]:
     """Mean and precision of the next temporal row (R,): an AR(1) process per component, fitted to the window."""
+    last, pull, step_variance = _dynamics(rows, window)
+    enough = window.filled > 2
+    centre = jnp.where(enough & (window.filled > 0), pull * last, 0)
+    return centre, jnp.where(enough, 1 / step_variance, jnp.maximum(precision, 1e-6))
+
+
+def _dynamics(rows: Array, window: Window) -> tuple[Array, Array, Array]:
+    """The last temporal row, what it keeps from slice to slice, and the variance of the rest (R,) each."""
     size = rows.shape[0]
     order = jnp.mod(window.newest - jnp.arange(size), size)
     ordered = rows[order]
@@ -153,7 +173,4 @@ def _row_prior(rows: Array, window: Window, precision: Array) -> tuple[Array, Ar
     now, before = jnp.where(pairs, ordered[:-1], 0), jnp.where(pairs, ordered[1:], 0)
     pull = jnp.clip((now * before).sum(0) / jnp.maximum((before**2).sum(0), 1e-12), 0, 1)
     count = jnp.maximum(pairs.sum(), 1)
-    step_variance = ((now - pull * before) ** 2).sum(0) / count + 1e-6
-    enough = window.filled > 2
-    centre = jnp.where(enough & (window.filled > 0), pull * ordered[0], 0)
-    return centre, jnp.where(enough, 1 / step_variance, jnp.maximum(precision, 1e-6))
+    return ordered[0], pull, ((now - pull * before) ** 2).sum(0) / count + 1e-6

@@ -6,7 +6,7 @@ weighted by the likelihood of what each has predicted. O(entries).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -108,6 +108,12 @@ class Level:
         )
         mean = (jax.nn.softmax(TEMPER * after.score, axis=0) * after.mean).sum(0)
         return after, jnp.where(after.seen, mean, self.predict(after, given).mean)
+
+
+def older(state: LevelState, steps: Array) -> LevelState:
+    """After a gap: the variance of every random walk has grown by what so many slices are worth."""
+    grown = jnp.clip(state.variance + _column(RATIOS) * steps, 0, WIDEST)
+    return replace(state, variance=grown)
 
 
 def restart(state: LevelState, entries: Array, values: Array) -> LevelState:

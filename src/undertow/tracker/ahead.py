@@ -1,0 +1,176 @@
+"""Forecasts of several slices ahead: candidates, weighed and calibrated by how earlier forecasts turned out.
+
+For every horizon h of a ladder (1, 2, 4, …, and the period of the season) a few forecasts are pending at a time. When
+its slice arrives, the errors of its candidates are added to a Gram matrix of that horizon. Forecasts combine the
+candidates by the same non-negative least squares as the tracker does (`combination`), on the errors of horizons near
+theirs; their standard deviation is that of one step times a factor learned in the same way, so that 95 % of what came
+lay within ±1.96 of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from undertow.model.types import Core as ModelCore
+from undertow.programs.program import program
+from undertow.tracker import season as seasons
+from undertow.tracker.combination import simplex_weights
+from undertow.tracker.predictors.base import Given
+from undertow.tracker.predictors.cp import rows_ahead
+from undertow.tracker.predictors.level import LevelState
+from undertow.tracker.season import LEVEL, Season
+from undertow.tracker.step import Core
+
+LADDER = tuple(2**power for power in range(10))
+"""Horizons at which forecasts are scored."""
+CANDIDATES = ("level", "last", "cp", "season", "profile", "latest")
+"""The local level, the last answer, the rows of the CP model; the season with its deviation of now and without, and as
+it was in the last cycle."""
+FORGETTING = 0.9
+"""Of errors and of the factor of error bars, per forecast of a horizon that came true."""
+BLOCK = 16
+"""Horizons are computed so many at a time, so that few programs are compiled."""
+MOST_PENDING, PENDING_NUMBERS = 8, 4_000_000
+"""Forecasts of a horizon that are pending at a time, at most, and the numbers that all of them may hold."""
+NEARNESS = 3.0
+"""How fast the errors of other horizons lose their worth: by 2 to this power for every factor of two."""
+LARGEST_SLICE = 40_000
+"""Entries beyond which no forecasts are scored: those pending would take too much memory."""
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A forecast whose slice has not come yet: the slice, by the clock of the season; candidates (C, n); std (n,)."""
+
+    due: int
+    means: Floats
+    std: Floats
+
+
+@dataclass(frozen=True)
+class Scored:
+    """How forecasts of one horizon turned out: errors of the candidates (C, C), log factor of error bars, how many."""
+
+    gram: Floats
+    factor: float = 0.0
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Forecasts that are pending, and how earlier ones turned out, by horizon."""
+
+    pending: dict[int, tuple[Pending, ...]] = field(default_factory=dict)
+    scored: dict[int, Scored] = field(default_factory=dict)
+
+
+def follow(ahead: Ahead, season: Season, core: Core, model: ModelCore, values: Any, learned: Any) -> Ahead:
+    """After a slice: forecasts of it are scored, new ones are made.
+
+    Args:
+        ahead: Before the slice.
+        season: After it.
+        core: After it.
+        model: The CP model that forecasts, after it.
+        values: Of the slice, on the scale of the stream (n,).
+        learned: Weight of each of these for those who learn (n,).
+    """
+    if season.entries > LARGEST_SLICE:
+        return ahead
+    ahead = _scored(ahead, season.clock - 1, np.asarray(values), np.asarray(learned) > 0.5)
+    horizons = [
+        one for one in sorted({*LADDER, *season.periods[:1]}) if season.clock % _interval(one, season.entries) == 0
+    ]
+    means, std = _candidates(core, model, season, horizons)
+    pending = dict(ahead.pending)
+    for one, said in zip(horizons, means, strict=True):
+        pending[one] = (*pending.get(one, ()), Pending(season.clock + one - 1, said, std))
+    return replace(ahead, pending=pending)
+
+
+def _interval(horizon: int, entries: int) -> int:
+    """Slices between forecasts of a horizon; odd, so that they are not made at the same hour every day."""
+    pending = min(max(PENDING_NUMBERS // (len(LADDER) * len(CANDIDATES) * entries), 1), MOST_PENDING)
+    return 1 if horizon <= pending else -(-horizon // pending) | 1
+
+
+def look_ahead(ahead: Ahead, season: Season, core: Core, model: ModelCore, slices: int) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the next slices (slices, n), on the scale of the stream."""
+    horizons = list(range(1, slices + 1))
+    means, std = _candidates(core, model, season, horizons)
+    found, factors = np.empty((slices, season.entries), np.float32), np.empty((slices, 1), np.float32)
+    farthest = max(ahead.scored, default=1)
+    for horizon, said in zip(horizons, means, strict=True):
+        gram, factor = _nearby(ahead, horizon)
+        found[horizon - 1] = _weights_of(gram) @ said
+        # What nobody has scored yet is less certain, as of a random walk.
+        factors[horizon - 1] = np.exp(factor) * np.sqrt(max(horizon / farthest, 1))
+    return found, std * factors
+
+
+def _candidates(core: Core, model: ModelCore, season: Season, horizons: list[int]) -> tuple[Floats, Floats]:
+    """What is to come in so many slices (H, C, n), 1 being the next, and the standard deviation of the next (n,)."""
+    asked = np.array(horizons, np.float32)
+    padded = np.concatenate([asked, np.ones(-len(asked) % BLOCK, np.float32)])
+    level, std, rows = (np.asarray(part) for part in _now(core.level, model, padded))
+    found = np.empty((len(horizons), len(CANDIDATES), season.entries), np.float32)
+    found[:, 0], found[:, 1], found[:, 2] = level, np.asarray(core.last), rows[: len(horizons)]
+    for position, horizon in enumerate(horizons):
+        found[position, 3:] = seasons.at(season, horizon - 1)
+    return np.where(np.isfinite(found), found, level), std
+
+
+def _scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_]) -> Ahead:
+    """With forecasts of this slice compared with what was observed; those of slices that never came are dropped."""
+    table = dict(ahead.scored)
+    size = max(float((values[trusted] ** 2).mean()) if trusted.any() else 0.0, 1e-12)
+    for horizon, several in ahead.pending.items():
+        for one in several:
+            if one.due != clock or not trusted.any():
+                continue
+            before = table.get(horizon, Scored(np.zeros((len(CANDIDATES),) * 2, np.float32)))
+            errors = (values - one.means)[:, trusted] / np.float32(np.sqrt(size * trusted.sum()))
+            off = np.abs(values - _weights_of(_nearby(ahead, horizon)[0]) @ one.means)[trusted] / one.std[trusted]
+            factor = float(np.log(max(np.quantile(off, 0.95) / 1.96, 0.1)))
+            factor = before.factor + max(1 / (before.count + 1), 1 - FORGETTING) * (factor - before.factor)
+            table[horizon] = Scored(np.float32(FORGETTING) * before.gram + errors @ errors.T, factor, before.count + 1)
+    table = {horizon: one for horizon, one in table.items() if horizon in LADDER or horizon in ahead.pending}
+    left = {horizon: tuple(one for one in several if one.due > clock) for horizon, several in ahead.pending.items()}
+    return Ahead({horizon: several for horizon, several in left.items() if several}, table)
+
+
+def _nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
+    """Errors of the candidates and log factor of error bars at a horizon, as those near it have them."""
+    gram, factor, total = np.eye(len(CANDIDATES), dtype=np.float32) * 1e-6, 0.0, 0.0
+    for other, one in ahead.scored.items():
+        worth = 2.0 ** (-NEARNESS * abs(np.log2(other / horizon))) * min(one.count, 1 / (1 - FORGETTING))
+        # In units of the best: errors grow with the horizon, and the nearer one must not be outvoted for that.
+        gram = gram + np.float32(worth / max(float(np.diag(one.gram).min()), 1e-12)) * one.gram
+        factor, total = factor + worth * one.factor, total + worth
+    return gram, factor / total if total else 0.0
+
+
+def _weights_of(gram: Floats) -> Floats:
+    """Of the candidates (C,)."""
+    return np.asarray(_weights(gram))
+
+
+@program()
+def _weights(gram: Array) -> Array:
+    return simplex_weights(gram)
+
+
+@program()
+def _now(level: LevelState, model: ModelCore, horizons: Array) -> tuple[Array, Array, Array]:
+    """Level and its standard deviation, of an observation (n,); what the rows of the CP model come to (H, n)."""
+    nothing = jnp.zeros(level.count.shape)
+    said = LEVEL.predict(level, Given(nothing, nothing, nothing))
+    return said.mean, jnp.sqrt(said.variance + said.noise), rows_ahead(model, horizons)

@@ -1,0 +1,58 @@
+"""Times of slices: how many usual steps lie between one slice and the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+KEPT = 15
+"""Steps that the usual one is the median of."""
+FEWEST = 3
+"""Steps that must have been seen before a gap is believed."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The last time, in seconds or in the user's own unit, and the last steps; None where times are not given."""
+
+    last: float | None = None
+    steps: tuple[float, ...] = ()
+    slices: int = 0
+
+
+def advanced(clock: Clock, time: Any) -> tuple[Clock, float]:
+    """After a slice of this time, and the steps between it and the one before: 1 where times are regular or not given.
+
+    Raises:
+        TypeError: It is no time.
+        ValueError: It is not later than the one before, or was given for some slices only.
+    """
+    if time is None and clock.last is None:
+        return Clock(slices=clock.slices + 1), 1.0
+    if time is None or (clock.last is None and clock.slices):
+        raise ValueError("time must be given for every slice or for none: give it from the first slice on.")
+    now = _number(time)
+    if clock.last is None:
+        return Clock(now, (), 1), 1.0
+    step = now - clock.last
+    if step <= 0:
+        raise ValueError(
+            f"time must be later than that of the slice before, got {time!r}, {-step:g} earlier: "
+            "leave out late slices and duplicates, or merge them with theirs before."
+        )
+    usual = float(np.median(clock.steps)) if len(clock.steps) >= FEWEST else step
+    return Clock(now, (*clock.steps, step)[-KEPT:], clock.slices + 1), step / usual
+
+
+def _number(time: Any) -> float:
+    """Seconds since 1970 of a date, or the number itself."""
+    if isinstance(time, datetime):  # pandas' too; with a time zone it is the same moment everywhere
+        return float(time.timestamp()) if time.tzinfo else float(np.datetime64(time, "us").astype(np.int64)) / 1e6
+    if isinstance(time, np.datetime64) and not np.isnat(time):
+        return float(time.astype("datetime64[us]").astype(np.int64)) / 1e6
+    if isinstance(time, int | float | np.integer | np.floating) and not isinstance(time, bool) and np.isfinite(time):
+        return float(time)
+    raise TypeError(f"time must be a finite number, datetime or datetime64, got {time!r}.")

@@ -1,0 +1,57 @@
+"""The study of forecasts, on a recording that repeats itself."""
+
+import numpy as np
+import pytest
+
+from undertow.lab.recordings.recording import Recording
+from undertow.lab.studies import forecast
+
+DAY = 5
+VALUES = np.tile(np.arange(1.0, DAY + 1)[:, None] * [1.0, 2.0, 3.0], (8, 1))
+VALUES[7, 1] = np.nan
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    row = forecast.Row("tiny", lambda folder: Recording(VALUES, "nobody"), len(VALUES), DAY)
+
+    def gone(folder):
+        raise FileNotFoundError("gone.npz is not there")
+
+    monkeypatch.setattr(forecast, "ROWS", {"tiny": row, "gone": forecast.Row("gone", gone, 9, 2)})
+    monkeypatch.setattr(forecast, "EVERY", 1)
+
+    def exact(values, period):
+        for now in range(len(values)):
+            yield lambda horizon, now=now: (VALUES[(now + horizon) % DAY], np.full(3, 0.1))
+
+    monkeypatch.setattr(forecast, "tracker", exact)
+    monkeypatch.setattr(forecast, "with_sofia", forecast.last_value)
+
+
+def test_errors_and_coverage(rows, reporter):
+    one, day = forecast.forecasts(None, reporter)
+    assert one.headings == day.headings
+    for table in (one, day):
+        (row,) = table.rows  # the other recording has no file
+        found = dict(zip(table.headings, row, strict=True))
+        assert found["recording"] == "tiny"
+        assert found["tracker"] == found["seasonal naive"] == "0.000"
+        assert float(found["Holt–Winters"]) < 0.05
+        assert found["covered"] == "100 %"
+    steps = [
+        np.linalg.norm(VALUES[(t + 1) % DAY] - VALUES[t % DAY]) / np.linalg.norm(VALUES[(t + 1) % DAY])
+        for t in range(20, 39)
+    ]
+    assert float(one.rows[0][2]) == pytest.approx(np.mean(steps), abs=1e-3)
+    assert day.rows[0][2] == "0.000"  # a day earlier everything was the same
+
+
+def test_unknown_recordings_are_named(rows, reporter):
+    with pytest.raises(ValueError, match="unknown recording what"):
+        forecast.forecasts(["what"], reporter)
+
+
+def test_sofia_follows_a_season():
+    made = list(forecast.with_sofia(np.abs(VALUES[:, :2]) + 1, DAY))
+    assert np.isfinite(made[-1](1)).all()

@@ -1,0 +1,68 @@
+"""Forecasts are scored when their slice comes, weighed by that, and their error bars hold."""
+
+import numpy as np
+import pytest
+
+from undertow.tracker import ahead as forecasts
+from undertow.tracker.ahead import CANDIDATES, Ahead, Pending
+
+ENTRIES = 50
+
+
+def pending(means, due=0, std=1.0):
+    return {1: (Pending(due, np.asarray(means, np.float32), np.full(ENTRIES, std, np.float32)),)}
+
+
+def followed(errors, std, slices=60, seed=0):
+    """Forecasts whose candidates are wrong by normal numbers of these sizes."""
+    rng, state = np.random.default_rng(seed), Ahead()
+    for clock in range(slices):
+        truth = rng.normal(size=ENTRIES).astype(np.float32) * 10
+        means = truth + rng.normal(size=(len(CANDIDATES), ENTRIES)) * np.array(errors)[:, None]
+        state = Ahead(pending(means, clock, std), state.scored)
+        state = forecasts._scored(state, clock, truth, np.ones(ENTRIES, bool))
+    return state.scored[1]
+
+
+def test_the_better_candidate_counts():
+    scored = followed([5, 5, 5, 0.5, 5, 5], std=1)
+    weights = forecasts._weights_of(scored.gram)
+    assert np.argmax(weights) == CANDIDATES.index("season")
+    assert weights.max() > 0.9
+
+
+def test_weights_are_of_inverse_variances():
+    sizes = np.array([1, 2, 2, 4, 4, 4.0])
+    weights = forecasts._weights_of(followed(sizes, std=1, slices=400).gram)
+    np.testing.assert_allclose(weights, sizes**-2 / (sizes**-2).sum(), atol=0.08)
+
+
+@pytest.mark.parametrize("std", [0.1, 1.0, 10.0])
+def test_error_bars_are_calibrated(std):
+    scored = followed([2, 9, 9, 9, 9, 9], std=std, slices=200)
+    assert np.exp(scored.factor) * std == pytest.approx(2 / np.sqrt(1 + 5 * (2 / 9) ** 2), rel=0.15)
+
+
+def test_the_gram_matrix_is_the_plain_sum():
+    rng = np.random.default_rng(1)
+    truth, means = rng.normal(size=ENTRIES), rng.normal(size=(len(CANDIDATES), ENTRIES))
+    trusted = rng.uniform(size=ENTRIES) < 0.5
+    state = forecasts._scored(Ahead(pending(means)), 0, truth.astype(np.float32), trusted)
+    errors = (truth - means)[:, trusted]
+    expected = errors @ errors.T / (truth[trusted] ** 2).sum()
+    np.testing.assert_allclose(state.scored[1].gram, expected, rtol=1e-4)
+    assert state.scored[1].count == 1
+    assert state.pending == {}
+
+
+def test_what_never_came_is_dropped_and_what_is_to_come_stays():
+    means = np.zeros((len(CANDIDATES), ENTRIES))
+    state = Ahead({1: pending(means, due=3)[1], 4: pending(means, due=9)[1]})
+    after = forecasts._scored(state, 5, np.ones(ENTRIES, np.float32), np.ones(ENTRIES, bool))
+    assert list(after.pending) == [4]
+    assert after.scored == {}
+
+
+def test_nothing_observed_scores_nothing():
+    state = Ahead(pending(np.zeros((len(CANDIDATES), ENTRIES))))
+    assert forecasts._scored(state, 0, np.zeros(ENTRIES, np.float32), np.zeros(ENTRIES, bool)).scored == {}

@@ -1,0 +1,64 @@
+"""Steps between slices, by their times."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from undertow.tracker.clock import Clock, advanced
+
+
+def gaps(times):
+    clock, found = Clock(), []
+    for time in times:
+        clock, steps = advanced(clock, time)
+        found.append(steps)
+    return found
+
+
+@given(st.floats(1e-3, 1e6), st.integers(2, 30))
+def test_regular_times_are_as_none(step, count):
+    np.testing.assert_allclose(gaps(step * np.arange(count)), 1, rtol=1e-6)
+    assert gaps([None] * count) == [1.0] * count
+
+
+def test_a_gap_counts_in_usual_steps():
+    found = gaps([0, 10, 20, 30, 40, 100, 110, 115])
+    assert found == pytest.approx([1, 1, 1, 1, 1, 6, 1, 0.5])
+
+
+def test_a_long_gap_does_not_become_usual():
+    assert gaps([0, 1, 2, 3, 4, 1000, 1001, 1002])[-2:] == [1, 1]
+
+
+def test_kinds_of_times_agree():
+    start = datetime(2026, 3, 29, 0, 30)
+    hours = [0, 1, 2, 3, 9]
+    naive = [start + timedelta(hours=hour) for hour in hours]
+    expected = [1, 1, 1, 1, 6]
+    assert gaps(naive) == gaps([np.datetime64(time) for time in naive]) == expected
+    assert gaps([time.replace(tzinfo=UTC) for time in naive]) == expected
+    east = [time.replace(tzinfo=UTC).astimezone(timezone(timedelta(hours=5))) for time in naive]
+    assert gaps(east) == expected
+
+
+@pytest.mark.parametrize("time", ["2026-01-01", np.nan, np.inf, True, np.datetime64("NaT"), [1]])
+def test_what_is_no_time_is_refused(time):
+    with pytest.raises(TypeError, match="time must be a finite number, datetime or datetime64"):
+        advanced(Clock(), time)
+
+
+def test_late_slices_and_duplicates_are_refused():
+    clock, _ = advanced(Clock(), 5)
+    for time in (5, 4):
+        with pytest.raises(ValueError, match="later than that of the slice before"):
+            advanced(clock, time)
+
+
+def test_for_every_slice_or_for_none():
+    with_time, without = advanced(Clock(), 5)[0], advanced(Clock(), None)[0]
+    for clock, time in ((with_time, None), (without, 6)):
+        with pytest.raises(ValueError, match="every slice or for none"):
+            advanced(clock, time)
