@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -110,7 +111,7 @@ def look_ahead(ahead: Ahead, season: Season, core: Core, model: ModelCore, slice
     farthest = max(ahead.scored, default=1)
     for horizon, said in zip(horizons, means, strict=True):
         gram, factor = _nearby(ahead, horizon)
-        found[horizon - 1] = _weights_of(gram) @ said
+        found[horizon - 1] = _combined(gram, said)
         # What nobody has scored yet is less certain, as of a random walk.
         factors[horizon - 1] = np.exp(factor) * np.sqrt(max(horizon / farthest, 1))
     return found, std * factors
@@ -131,17 +132,14 @@ def _candidates(core: Core, model: ModelCore, season: Season, horizons: list[int
 def _scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_]) -> Ahead:
     """With forecasts of this slice compared with what was observed; those of slices that never came are dropped."""
     table = dict(ahead.scored)
-    size = max(float((values[trusted] ** 2).mean()) if trusted.any() else 0.0, 1e-12)
     for horizon, several in ahead.pending.items():
         for one in several:
             if one.due != clock or not trusted.any():
                 continue
             before = table.get(horizon, Scored(np.zeros((len(CANDIDATES),) * 2, np.float32)))
-            errors = (values - one.means)[:, trusted] / np.float32(np.sqrt(size * trusted.sum()))
-            off = np.abs(values - _weights_of(_nearby(ahead, horizon)[0]) @ one.means)[trusted] / one.std[trusted]
-            factor = float(np.log(max(np.quantile(off, 0.95) / 1.96, 0.1)))
-            factor = before.factor + max(1 / (before.count + 1), 1 - FORGETTING) * (factor - before.factor)
-            table[horizon] = Scored(np.float32(FORGETTING) * before.gram + errors @ errors.T, factor, before.count + 1)
+            gram, factor = _compared(values, trusted, one.means, one.std, _nearby(ahead, horizon)[0])
+            factor = before.factor + max(1 / (before.count + 1), 1 - FORGETTING) * (float(factor) - before.factor)
+            table[horizon] = Scored(np.float32(FORGETTING) * before.gram + np.asarray(gram), factor, before.count + 1)
     table = {horizon: one for horizon, one in table.items() if horizon in LADDER or horizon in ahead.pending}
     left = {horizon: tuple(one for one in several if one.due > clock) for horizon, several in ahead.pending.items()}
     return Ahead({horizon: several for horizon, several in left.items() if several}, table)
@@ -150,7 +148,7 @@ def _scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_]
 def _nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
     """Errors of the candidates and log factor of error bars at a horizon, as those near it have them."""
     gram, factor, total = np.eye(len(CANDIDATES), dtype=np.float32) * 1e-6, 0.0, 0.0
-    for other, one in ahead.scored.items():
+    for other, one in sorted(ahead.scored.items()):  # rounding depends on the order
         worth = 2.0 ** (-NEARNESS * abs(np.log2(other / horizon))) * min(one.count, 1 / (1 - FORGETTING))
         # In units of the best: errors grow with the horizon, and the nearer one must not be outvoted for that.
         gram = gram + np.float32(worth / max(float(np.diag(one.gram).min()), 1e-12)) * one.gram
@@ -158,14 +156,23 @@ def _nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
     return gram, factor / total if total else 0.0
 
 
-def _weights_of(gram: Floats) -> Floats:
-    """Of the candidates (C,)."""
-    return np.asarray(_weights(gram))
+@program()
+def _compared(values: Array, trusted: Array, means: Array, std: Array, gram: Array) -> tuple[Array, Array]:
+    """Errors of the candidates (C, C), relative to the slice, and the log factor that its error bars needed.
+
+    A program because rounding in NumPy depends on where arrays lie in memory, and a saved tracker goes on bit for bit.
+    """
+    size = jnp.maximum(jnp.where(trusted, values**2, 0).sum(), 1e-12 * trusted.sum())
+    errors = jnp.where(trusted, values - means, 0) * jax.lax.rsqrt(size)
+    off = jnp.abs(values - simplex_weights(gram) @ means) / std
+    widest = jnp.nanquantile(jnp.where(trusted, off, jnp.nan), 0.95)
+    return errors @ errors.T, jnp.log(jnp.maximum(widest / 1.96, 0.1))
 
 
 @program()
-def _weights(gram: Array) -> Array:
-    return simplex_weights(gram)
+def _combined(gram: Array, means: Array) -> Array:
+    """The candidates (C, n) as one (n,)."""
+    return simplex_weights(gram) @ means
 
 
 @program()

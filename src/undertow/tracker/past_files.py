@@ -29,8 +29,8 @@ def header(state: Tracking) -> dict[str, Any]:
             "filled": season.filled,
             "history": None if season.history is None else len(season.history),
         },
-        "pending": {str(horizon): [one.due for one in several] for horizon, several in ahead.pending.items()},
-        "scored": {str(horizon): [one.factor, one.count] for horizon, one in ahead.scored.items()},
+        "pending": {str(horizon): [one.due for one in several] for horizon, several in sorted(ahead.pending.items())},
+        "scored": {str(horizon): [one.factor, one.count] for horizon, one in sorted(ahead.scored.items())},
     }
 
 
@@ -47,10 +47,10 @@ def arrays(state: Tracking) -> dict[str, Any]:
         found["season.history"] = season.history[: season.filled]
     if season.deviation is not None:
         found |= {f"season.deviation.{name}": np.asarray(leaf) for name, leaf in vars(season.deviation).items()}
-    for horizon, several in ahead.pending.items():
+    for horizon, several in sorted(ahead.pending.items()):
         found[f"pending.{horizon}.means"] = np.stack([one.means for one in several])
         found[f"pending.{horizon}.std"] = np.stack([one.std for one in several])
-    for horizon, scored in ahead.scored.items():
+    for horizon, scored in sorted(ahead.scored.items()):
         found[f"scored.{horizon}.gram"] = scored.gram
     return found
 
