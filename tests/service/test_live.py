@@ -88,5 +88,6 @@ def test_health_and_metrics(client):
     text = client.get("/metrics").text
     for name in ("slices_total", "step_seconds_bucket", "rank", "outlier_rate", "queue_slices", "calibration"):
         assert f"undertow_{name}" in text
+    assert "undertow_push_seconds_count 1.0" in text
     client.delete("/api/streams/a")
     assert 'stream="a"' not in client.get("/metrics").text

@@ -134,7 +134,8 @@ async def push_slices(
     kind = request.headers.get("content-type", "")
     arguments = (kind, body, stream.spec, streams.limits.slices, sequence, time)
     given = bodies.decoded(*arguments) if len(body) < 2**14 else await run_in_threadpool(bodies.decoded, *arguments)
-    accepted = await streams.push(stream, given, wait=not asynchronous)
+    with streams.metrics.push.time():
+        accepted = await streams.push(stream, given, wait=not asynchronous)
     results = [answers.accepted(one, stream.spec, wanted) for one in accepted]
     if alerts_only:
         results = [one for one in results if one.get("alerts") or one.get("incidents") or one.get("error")]
