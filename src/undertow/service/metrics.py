@@ -22,7 +22,7 @@ class Metrics:
         self._flagged = Counter("outliers", "Entries that were flagged.", ["stream"], **made)
         self._opened = Counter("incidents_opened", "Incidents that opened.", ["stream"], **made)
         self._step = Histogram("step_seconds", "Time to learn a slice.", buckets=_SECONDS, **made)
-        self.push = Histogram("push_seconds", "Time from slices that were read to their answer.", buckets=_SECONDS, **made)
+        self.push = Histogram("push_seconds", "Time from slices to their answer.", buckets=_SECONDS, **made)
         self.refused = Counter("refused", "Requests that were refused.", ["status"], **made)
         self._of_stream = {
             name: Gauge(name, text, ["stream"], **made)
