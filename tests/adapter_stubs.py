@@ -9,6 +9,9 @@ class Mean:
     def __init__(self):
         self.count, self.mean, self.square = 0, None, None
 
+    def __repr__(self):
+        return "Mean()"  # names of tests are made of it: every worker must find the same
+
     def get_params(self, deep=True):
         return {}
 

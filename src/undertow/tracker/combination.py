@@ -65,7 +65,7 @@ def simplex_weights(gram: Array, absent: Array | None = None) -> Array:
     inside = faces[:, :, None] & faces[:, None, :]
     blocks = jnp.where(inside, regular, 0) + jnp.eye(size) * ~faces[:, :, None]
     ones = jnp.where(faces, own.min() / own, 0)
-    solved = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(blocks), True), ones[:, :, None])[:, :, 0] * ones
+    solved = _solved(blocks, ones) * ones
     feasible = (solved >= 0).all(1)
     if absent is not None:
         feasible &= ~(faces & absent).any(1)
@@ -73,6 +73,22 @@ def simplex_weights(gram: Array, absent: Array | None = None) -> Array:
     gain = solved.sum(1) * (1 + ALIKE * faces.sum(1))
     best: Array = solved[jnp.argmax(jnp.where(feasible, gain, -jnp.inf))]
     return best / best.sum()
+
+
+def _solved(matrices: Array, right: Array) -> Array:
+    """A⁻¹ b of many small positive definite matrices (F, K, K) and right sides (F, K), by elimination.
+
+    Not by LAPACK: calls of it for hundreds of matrices, in several programs at once, can wait for each other for ever.
+    """
+
+    def eliminate(column: Array, wide: Array) -> Array:
+        row = wide[:, column] / wide[:, column, column][:, None]
+        wide = wide - wide[:, :, column][:, :, None] * row[:, None, :]
+        return wide.at[:, column].set(row)
+
+    wide = jnp.concatenate([matrices, right[:, :, None]], axis=2)
+    solved: Array = jax.lax.fori_loop(0, matrices.shape[1], eliminate, wide)[:, :, -1]
+    return solved
 
 
 def _faces(size: int) -> np.ndarray:
