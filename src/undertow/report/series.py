@@ -20,6 +20,10 @@ def the_series(run: StoredRun, position: tuple[int, ...], times: list[str]) -> s
         dim: run.per_slice(dim)[index] if dim in run.dataset.coords else index
         for dim, index in zip(run.dims, position, strict=True)
     }
+    where = dict(zip(run.dims, position, strict=True))
+    for name in (run.mean_name, *run.kept):
+        if set(run.dims) <= set(run.dataset[name].dims):
+            run.loaded(run.dataset[name].isel(where))  # damage is called damage before the plot meets it
     found = selected(run.dataset, labels, run.threshold)
     if not np.isfinite(found.mean).any():
         return ""

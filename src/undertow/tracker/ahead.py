@@ -36,7 +36,7 @@ it was in the last cycle."""
 FORGETTING = 0.9
 """Of errors and of the factor of error bars, per forecast of a horizon that came true."""
 BLOCK = 16
-"""Horizons are computed so many at a time, so that few programs are compiled."""
+"""Horizons are computed in blocks of this size, so that few programs are compiled."""
 MOST_PENDING, PENDING_NUMBERS = 8, 4_000_000
 """Forecasts of a horizon that are pending at a time, at most, and the numbers that all of them may hold."""
 NEARNESS = 3.0
@@ -118,7 +118,7 @@ def look_ahead(ahead: Ahead, season: Season, core: Core, model: ModelCore, slice
 
 
 def _candidates(core: Core, model: ModelCore, season: Season, horizons: list[int]) -> tuple[Floats, Floats]:
-    """What is to come in so many slices (H, C, n), 1 being the next, and the standard deviation of the next (n,)."""
+    """What is to come at each horizon (H, C, n), 1 being the next, and the standard deviation of the next (n,)."""
     asked = np.array(horizons, np.float32)
     padded = np.concatenate([asked, np.ones(-len(asked) % BLOCK, np.float32)])
     level, std, rows = (np.asarray(part) for part in _now(core.level, model, padded))

@@ -116,7 +116,7 @@ def update(state: Tracking, given: Slice, time: Any = None) -> tuple[Tracking, T
 
 
 def after_gap(state: Tracking, steps: float) -> Tracking:
-    """When a slice comes so many usual steps after the last: levels are less certain, the season goes on."""
+    """When a slice comes this many usual steps after the last: levels are less certain, the season goes on."""
     older = step.aged(state.core.level, np.float32(steps - 1))
     season = None if state.season is None else seasons.skipped(state.season, max(round(steps) - 1, 0))
     return replace(state, core=replace(state.core, level=older), season=season)

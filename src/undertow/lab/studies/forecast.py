@@ -50,7 +50,7 @@ SOFIA_RANK = 5
 
 Slices = np.ndarray[Any, np.dtype[np.float64]]
 Ahead = Callable[[int], Any]
-"""The slice in so many slices, 1 being the next."""
+"""The slice at a horizon, 1 being the next."""
 
 
 def forecasts(names: Sequence[str] | None, reporter: Reporter, folder: Folder = None) -> list[StudyTable]:
@@ -102,7 +102,7 @@ def _score(said: Any, truth: Slices) -> tuple[float, float]:
 
 
 def tracker(values: Slices, period: int) -> Iterator[Ahead]:
-    """Nothing set: the period is found."""
+    """By default: the period is found."""
     model = Tracker()
     for x in values:
         model.update(x)

@@ -142,7 +142,7 @@ def _level(core: Core, like: Array) -> tuple[Array, Array]:
 
 
 def rows_ahead(core: Core, horizons: Array) -> Array:
-    """What the low rank comes to in so many slices (H, n), its temporal rows left to their AR(1) processes."""
+    """What the low rank comes to at each horizon (H, n), its temporal rows left to their AR(1) processes."""
     last, pull, _ = _dynamics(core.factors.row_means, core.window)
     return (last * pull ** horizons[:, None]) @ _design(core.factors).T
 

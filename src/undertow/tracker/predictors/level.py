@@ -111,7 +111,7 @@ class Level:
 
 
 def older(state: LevelState, steps: Array) -> LevelState:
-    """After a gap: the variance of every random walk has grown by what so many slices are worth."""
+    """After a gap: the variance of every random walk has grown by what its slices are worth."""
     grown = jnp.clip(state.variance + _column(RATIOS) * steps, 0, WIDEST)
     return replace(state, variance=grown)
 
