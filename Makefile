@@ -6,7 +6,8 @@ RUN := $(VENV)/bin/python -m
 # MkDocs Material announces what comes after MkDocs at every build.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs
 # Two test processes share the machine: BLAS threads that spin against each other are slower than one thread.
-TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# Compiled tests are kept, also where Python is told not to: rewriting their assertions anew takes longer than many run.
+TEST_ENV := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo quick test full check lint format docs docs-serve pictures notebooks release bench browser load soak clean
@@ -18,7 +19,7 @@ demo: $(STAMP) ## run Undertow on a generated stream of traffic matrices and dra
 	$(VENV)/bin/undertow demo
 
 quick: $(STAMP) ## for every save: the tests that compile nothing large (a minute)
-	$(TEST_ENV) $(RUN) pytest -n 2 -m "not slow and not full and not soak"
+	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile -m "not slow and not full and not soak"
 
 test: lint ## everything that a change needs: lint, types, imports, tests (at most 8 minutes; what CI runs)
 	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile

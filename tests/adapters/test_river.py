@@ -4,7 +4,6 @@ import random
 
 import pytest
 from adapter_stubs import Mean
-from river import checks, compose, preprocessing
 
 import undertow as ut
 from undertow.adapters.river import Completer, Detector
@@ -50,12 +49,17 @@ class Samples:
 
 
 @pytest.fixture
-def generated(monkeypatch):
+def checks(monkeypatch):
+    """River's checks, with generated data; importing them takes seconds."""
+    from river import checks
+
     monkeypatch.setattr(checks, "_yield_datasets", lambda model, scale=1: iter([Samples()]))
+    return checks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [StubCompleter, StubDetector])
-def test_they_pass_the_checks_of_river(kind, generated):
+def test_they_pass_the_checks_of_river(kind, checks):
     names = []
     for check in checks.yield_checks(kind()):
         if check.__name__ not in COSTLY:
@@ -66,12 +70,15 @@ def test_they_pass_the_checks_of_river(kind, generated):
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", [Completer, Detector])
-def test_they_pass_the_checks_of_river_with_a_real_model(kind, generated):
+def test_they_pass_the_checks_of_river_with_a_real_model(kind, checks):
     for check in checks.yield_checks(kind("cp")):
         check(kind(ut.RobustCP(max_rank=2, window=3)))
 
 
+@pytest.mark.slow
 def test_a_pipeline_of_river_completes_samples():
+    from river import compose, preprocessing
+
     pipeline = compose.Pipeline(preprocessing.StandardScaler(), StubCompleter())
     for x, _ in samples(20):
         pipeline.learn_one(x)

@@ -64,6 +64,7 @@ def test_unknown_names_are_one_sentence(tmp_path, capsys):
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_recording_that_is_not_there_is_one_sentence(tmp_path, capsys):
     options = ("--data", tmp_path, "--out", tmp_path / "out")
     assert call("bench", "speed", "--workload", "airport", *options) == 2
@@ -87,6 +88,7 @@ def test_runs_add_up_in_the_history(tmp_path, capsys, monkeypatch):
     assert "2 runs on this device" in (out / "speed.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_study_shows_a_table_and_writes_its_numbers(tmp_path, capsys, monkeypatch):
     from undertow.lab.studies import fidelity
 

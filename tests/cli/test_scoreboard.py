@@ -50,6 +50,7 @@ def test_unknown_names_are_one_sentence_with_the_known_ones(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_figure_without_its_data_is_a_sentence(tmp_path, capsys):
     assert call("reproduce", "mri", "--quick", "--data", tmp_path / "none", "--out", tmp_path / "out") == 2
     answer = capsys.readouterr()

@@ -81,6 +81,7 @@ def test_native_code_is_not_waited_for(number):
     assert seconds < 1.0 + _ALLOWED - _PROMISED
 
 
+@pytest.mark.slow
 def test_native_code_in_orderly_work_gets_a_moment():
     orderly = "SIGNALS.sentence = lambda: 'stopped after 7 slices'\nwith SIGNALS.orderly():\n    print(flush=True); "
     program = _WATCH + orderly + _NATIVE
@@ -132,6 +133,7 @@ def test_orderly_work_cleans_up(tmp_path):
     assert not (tmp_path / "unfinished").exists()
 
 
+@pytest.mark.slow
 def test_an_exception_that_is_swallowed_does_not_keep_the_process():
     program = _WATCH + (
         "class Stubborn:\n    def __del__(self):\n        print(flush=True); time.sleep(30)\n"

@@ -57,6 +57,7 @@ def test_search_finds_facts(site, words, page):
     assert page in found
 
 
+@pytest.mark.slow
 def test_the_reference_has_every_setting_and_preset():
     page = generated()["reference/settings.md"]
     for field in fields(Config):
@@ -66,6 +67,7 @@ def test_the_reference_has_every_setting_and_preset():
     assert all(f"`{preset}`" in page for preset in PRESETS)
 
 
+@pytest.mark.slow
 def test_the_reference_has_every_status_with_advice():
     page = generated()["reference/statuses.md"]
     for flag in Flags:

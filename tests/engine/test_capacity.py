@@ -38,11 +38,13 @@ def test_the_ladder_of_slots():
     assert capacity.slot_ladder(3) == [3]
 
 
+@pytest.mark.slow
 def test_small_windows_keep_all_slots():
     state = a_state(window=3, steps=10)
     assert capacity.with_fitting_slots(state) is state
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 def test_slots_shrink_to_the_active_components_and_change_nothing_else():
     state = a_state(window=3, steps=10)
@@ -54,6 +56,7 @@ def test_slots_shrink_to_the_active_components_and_change_nothing_else():
     assert capacity.with_fitting_slots(replace(state, steps=11)).capacity == 16
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 def test_slots_grow_when_they_are_full():
     state = a_state(window=3, steps=10)
@@ -65,6 +68,7 @@ def test_slots_grow_when_they_are_full():
     assert capacity.with_fitting_slots(replace(full, steps=11)).capacity == 4
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 def test_huge_windows_need_not_wait_for_few_slots(monkeypatch):
     known = a_state(window=20, steps=capacity.REVIEW_INTERVAL, seen=capacity.REVIEW_INTERVAL)

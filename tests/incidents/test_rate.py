@@ -32,6 +32,7 @@ def test_nonsense_is_refused_with_what_to_write(text):
         FalseAlarms.parse(text)
 
 
+@pytest.mark.slow
 def test_lord_keeps_the_false_discovery_rate_and_finds_what_is_there():
     """Among 3000 tests every fiftieth is real, with tiny p-values; the others are uniform."""
     shares, power = [], []

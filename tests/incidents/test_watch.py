@@ -132,6 +132,7 @@ def test_dead_sensors_are_one_incident_until_they_move():
     assert "same number for ever" in found.sentence
 
 
+@pytest.mark.slow
 def test_sensors_that_often_stay_are_not_dead():
     slices = np.round(0.3 * clean(1500, seed=SEED))  # mostly 0
     changes, _ = watched(slices)
@@ -300,6 +301,7 @@ def test_json_and_back():
     assert Incident.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(7,), (6, 5), (4, 3, 2)])
 @pytest.mark.parametrize("tails", [None, 3])
 def test_the_rate_is_kept(shape, tails):

@@ -30,6 +30,7 @@ def test_a_finished_result_is_not_computed_again(case, tmp_path):
     assert first["scores"]["speed"] > 0
 
 
+@pytest.mark.slow
 def test_another_seed_setting_frame_or_method_is_another_result(tiny, case, tmp_path):
     store = ResultStore(tmp_path)
     first = run(case, store)

@@ -75,6 +75,7 @@ def test_the_smoother_is_the_dense_posterior(filled, newest, seen):
             np.testing.assert_allclose(new.variance[(slot, *i)], covariance[t + 1, t + 1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_what_is_carried_is_filtered_at_the_oldest_slice():
     level, window, weights, targets = setting(5, 1)
     new = levels.update(level, window, weights, targets)
@@ -87,6 +88,7 @@ def test_what_is_carried_is_filtered_at_the_oldest_slice():
     np.testing.assert_array_equal(later.start_variance, new.next_variance)
 
 
+@pytest.mark.slow
 def test_the_first_variance_is_by_the_entries_that_were_seen():
     level, window, weights, targets = setting(3, 2, seed=3, seen=0.4)
     seen = np.asarray(window.mask.any(axis=0))
@@ -120,6 +122,7 @@ def follow(values, mask, length, walk_variance, weight=2.0):
     return history
 
 
+@pytest.mark.slow
 def test_a_short_window_forgets_nothing():
     """Filtering over a window shorter than the stream is filtering all of it, from the last first variance."""
     rng = np.random.default_rng(4)
@@ -148,6 +151,7 @@ def test_a_level_holds_its_value_through_a_gap_and_grows_unsure():
     np.testing.assert_allclose(history[-1][0], 3.0, atol=0.2)
 
 
+@pytest.mark.slow
 def test_units_and_the_order_of_entries_do_not_matter():
     level, window, weights, targets = setting(5, 1)
     ours = levels.update(level, window, weights, targets)
@@ -208,6 +212,7 @@ def test_one_outlier_changes_no_walk(weight):
     assert np.abs(np.asarray(level.bank.mean)[0, 10:]).max() < 5  # a slow filter is not carried away either
 
 
+@pytest.mark.slow
 def test_flagged_entries_in_a_row_do_not_favour_a_faster_level():
     """A fifth of all observations far off and always by as much: whoever follows one of them foretells the next."""
     values = wanderers_and_jitterers(slices=200)[:, 10:]

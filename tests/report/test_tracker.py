@@ -7,6 +7,7 @@ from undertow.report import write_report
 from undertow.runs import run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slices", [20, 300])
 def test_weights_are_drawn_and_events_are_listed(tmp_path, slices):
     run(StubStream(slices), StubTracker(), store=tmp_path / "s", keep="mean,outliers")

@@ -127,6 +127,7 @@ def test_a_table_that_got_new_labels_is_resumed_with_those_of_the_store(tmp_path
     assert run_file(path, store, columns | remedy, resume=True).slices == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_table_that_grows_row_by_row_gives_the_same_store(tmp_path, seed):
     draw = np.random.default_rng(seed)

@@ -26,6 +26,7 @@ def chunks_in(folder):
     return sorted(name for name in everything_in(folder) if "/c." in name)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_in_any_chunk_is_found(tmp_path):
     run_stub(tmp_path / "s")
     assert verify(tmp_path / "s").damage == ()
@@ -38,6 +39,7 @@ def test_a_flipped_bit_in_any_chunk_is_found(tmp_path):
     assert verify(tmp_path / "s").damage == ()
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_in_any_chunk_is_found_by_resuming(tmp_path):
     broken_run(tmp_path / "s")
     names = [name for name in chunks_in(tmp_path / "s") if not name.startswith("site/")]  # labels are written anew

@@ -81,6 +81,7 @@ def test_models_that_do_not_fit_into_memory_wait_in_the_store(tmp_path):
         assert "undertow_streams_resident 1.0" in client.get("/metrics").text
 
 
+@pytest.mark.slow
 def test_the_past_is_bounded(tmp_path):
     with service(tmp_path, history=5, checkpoint_every=2) as client:
         client.put("/api/streams/a", json=SHAPE)

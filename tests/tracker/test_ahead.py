@@ -28,6 +28,7 @@ def followed(errors, std, slices=60, seed=0):
     return state.scored[1]
 
 
+@pytest.mark.slow
 def test_the_better_candidate_counts():
     scored = followed([5, 5, 5, 0.5, 5, 5], std=1)
     weights = weights_of(scored.gram)
@@ -35,6 +36,7 @@ def test_the_better_candidate_counts():
     assert weights.max() > 0.9
 
 
+@pytest.mark.slow
 def test_weights_are_of_inverse_variances():
     sizes = np.array([1, 2, 2, 4, 4, 4.0])
     weights = weights_of(followed(sizes, std=1, slices=400).gram)

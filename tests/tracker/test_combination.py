@@ -91,6 +91,7 @@ def test_discounted_errors_are_the_sum_over_ages():
     np.testing.assert_allclose(gram, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_never_much_worse_than_the_best_for_long():
     """Predictors take turns in being the only good one: after a switch the answer is as good within some slices."""
     rng = np.random.default_rng(4)

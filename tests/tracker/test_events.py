@@ -33,6 +33,7 @@ class Run:
         return found
 
 
+@pytest.mark.slow
 def test_a_single_outlier_is_never_accepted():
     run = Run()
     for number in range(12):

@@ -77,11 +77,13 @@ def test_everything_comes_back(state, content):
         np.testing.assert_array_equal(one.mask, other.mask)
 
 
+@pytest.mark.slow
 def test_the_same_state_is_the_same_bytes(state, content):
     again = container.to_bytes(*files.packed(reread(content)))
     assert again == container.to_bytes(*content)
 
 
+@pytest.mark.slow
 def test_before_the_first_data_there_is_no_frame():
     begun = tracking.start(SHAPE)
     assert reread(files.packed(begun)).frame is None
@@ -93,6 +95,7 @@ def refused(content, match):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_every_array_is_missed(content):
     header, arrays = content
     for name in list(arrays)[::4]:

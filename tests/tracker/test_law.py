@@ -59,6 +59,7 @@ def density_of_outliers(size, rates):
     return np.where(size > NEAREST, rates[band] / (2 * np.maximum(size, NEAREST) * np.log(EDGES[1] / EDGES[0])), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 1.0, 7.0])
 def test_densities_are_those_of_the_docstring(scale, double):
     u = np.array([-40.0, -2.0, 0.0, 0.5, 3.5, 1000.0, 1e5]) * scale
@@ -69,6 +70,7 @@ def test_densities_are_those_of_the_docstring(scale, double):
         np.testing.assert_allclose(np.exp(bad), density_of_outliers(np.abs(u) / scale, RATES) / scale, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_density_of_outliers_integrates_to_their_rate(double):
     def density(log_size):
         size = jnp.asarray(np.exp(log_size))
@@ -129,6 +131,7 @@ def test_learning_from_the_histogram_is_that_from_samples(outliers, width):
         assert float(found.rate[number].sum()) == pytest.approx(rate, abs=0.003)
 
 
+@pytest.mark.slow
 def test_the_histogram_counts_sizes_with_forgetting():
     law, u = init(), np.array([1e-9, 0.5, -0.5, 2.0, 1e9, 3.0], np.float32)
     observed = np.array([True, True, True, True, True, False])

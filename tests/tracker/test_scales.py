@@ -11,6 +11,7 @@ SIZES = np.geomspace(1e-6, 1e6, 40)
 X = np.concatenate([-SIZES[::-1], [0.0], SIZES])
 
 
+@pytest.mark.slow
 @ALL
 def test_plain_undoes_scaled(scale, double):
     there_and_back = scales.plain(scales.scaled(jnp.asarray(X), scale), scale)
@@ -24,6 +25,7 @@ def test_scales_grow_and_are_odd(scale, double):
     np.testing.assert_allclose(z, -z[::-1], rtol=1e-12)
 
 
+@pytest.mark.slow
 @ALL
 def test_slope_is_the_derivative(scale, double):
     z = np.concatenate([np.linspace(-6, -0.1, 20), np.linspace(0.1, 6, 20)])
@@ -44,6 +46,7 @@ def test_expected_is_the_mean_of_x_where_z_is_normal(scale, variance, double):
     np.testing.assert_allclose(scales.expected(jnp.asarray(z), variance, scale), mean, rtol=3e-3)
 
 
+@pytest.mark.slow
 def test_the_logarithm_is_linear_near_0_and_survives_everything():
     small = jnp.asarray([-1e-3, 0.0, 1e-3])
     np.testing.assert_allclose(scales.scaled(small, scales.LOG), 2 * small, rtol=1e-5)

@@ -93,6 +93,7 @@ def test_the_memory_of_slices_is_bounded():
     assert recent[-1].values[0, 0] == RECENT + 4
 
 
+@pytest.mark.slow
 def test_the_first_slice_leaves_the_types_of_all_arrays():
     """Else every program would be compiled twice."""
 

@@ -71,6 +71,7 @@ def attempted(what, *arguments, **options):
         return None
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 6),

@@ -38,6 +38,7 @@ def test_an_unlabelled_array_goes_through_untouched():
     assert found.labels is STREAM
 
 
+@pytest.mark.slow
 @given(st.permutations(SRC), st.permutations(DST), st.booleans())
 def test_any_order_of_modes_and_labels_is_the_same_slice(src, dst, turned):
     x = array().sel(src=list(src), dst=list(dst))
@@ -49,6 +50,7 @@ def test_any_order_of_modes_and_labels_is_the_same_slice(src, dst, turned):
         assert back.equals(one)
 
 
+@pytest.mark.slow
 @given(st.sets(st.sampled_from(SRC), min_size=1), st.sets(st.sampled_from(DST), min_size=1))
 def test_labels_that_a_slice_lacks_are_missing_and_its_results_have_them(src, dst):
     src, dst = sorted(src, reverse=True), sorted(dst)

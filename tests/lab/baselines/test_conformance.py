@@ -149,6 +149,7 @@ def test_outlier_scores_are_zero_where_nothing_was_observed(patchy: Baseline) ->
     assert results[-1].outlier_score.max() > 0
 
 
+@pytest.mark.slow
 def test_prediction_does_not_know_the_slice(baseline: Baseline) -> None:
     values, mask = stream(baseline)
     states, _ = run(baseline, values[:-1], mask[:-1])

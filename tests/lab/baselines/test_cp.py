@@ -42,6 +42,7 @@ def test_compose_is_the_sum_of_outer_products(shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(np.array(cp.compose(factors, row)), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_temporal_row_is_ridge_regression_on_the_observed_entries(shape: tuple[int, ...]) -> None:
     factors, draw = draw_factors(shape, 2), np.random.default_rng(3)

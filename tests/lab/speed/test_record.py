@@ -64,6 +64,7 @@ def test_a_record_holds_everything_and_the_page_shows_it(stubbed, tmp_path):
     assert "https://" not in html
 
 
+@pytest.mark.slow
 def test_no_compiled_program_outlives_its_workload(stubbed):
     compiled = jax.jit(lambda x: x + 1)
     compiled(1.0)

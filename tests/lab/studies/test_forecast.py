@@ -29,6 +29,7 @@ def rows(monkeypatch):
     monkeypatch.setattr(forecast, "with_sofia", forecast.last_value)
 
 
+@pytest.mark.slow
 def test_errors_and_coverage(rows, reporter):
     one, day = forecast.forecasts(None, reporter)
     assert one.headings == day.headings
@@ -52,6 +53,7 @@ def test_unknown_recordings_are_named(rows, reporter):
         forecast.forecasts(["what"], reporter)
 
 
+@pytest.mark.slow
 def test_sofia_follows_a_season():
     made = list(forecast.with_sofia(np.abs(VALUES[:, :2]) + 1, DAY))
     assert np.isfinite(made[-1](1)).all()

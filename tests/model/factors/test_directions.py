@@ -10,6 +10,7 @@ from undertow.model.factors.directions import leading_directions
 pytestmark = pytest.mark.usefixtures("double")
 
 
+@pytest.mark.slow
 def test_leading_directions_of_a_rank_one_tensor():
     rng = np.random.default_rng(2)
     vectors = [rng.normal(size=size) for size in (3, 6, 5, 4)]

@@ -395,6 +395,7 @@ def test_the_state_does_not_grow_and_the_step_is_compiled_once():
     assert float(state.core.factors.discounted.row_count.max()) > 0
 
 
+@pytest.mark.slow
 def test_without_recursive_memory_there_are_none():
     core = init_core(ut.make_config(max_rank=3, window=3).settings(), (6, 5))
     assert core.factors.discounted is None

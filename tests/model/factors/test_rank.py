@@ -16,6 +16,7 @@ from undertow.model.noise import contaminated
 pytestmark = pytest.mark.usefixtures("double")
 
 
+@pytest.mark.slow
 @dense.CASES
 def test_precisions(shape, size, length):
     settings, core = dense.random_core(shape, size, length, "default", seed=9)

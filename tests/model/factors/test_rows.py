@@ -68,6 +68,7 @@ def test_mean_and_variance_of_the_low_rank(shape, size, length):
     np.testing.assert_allclose(variance, dense.variance(core.factors), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_variance_does_not_cancel_in_single_precision():
     """At a signal-to-noise ratio of 1000, E[x²] − x̄² would lose all digits; the telescoped sum must not."""
     _, core = dense.random_core((4, 3), 3, 3, "default", seed=4)
@@ -89,6 +90,7 @@ def test_a_row_that_cannot_be_solved_is_reported():
     assert mean.shape == (2, 2)
 
 
+@pytest.mark.slow
 def test_packing_keeps_symmetric_matrices():
     root = np.random.default_rng(0).normal(size=(5, 4, 4))
     matrices = jnp.asarray(root + root.transpose(0, 2, 1))

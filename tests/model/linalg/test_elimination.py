@@ -41,6 +41,7 @@ def test_both_ways_agree_in_single_precision():
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_fleet_of_matrices():
     fleet = jnp.asarray(definite(6, 4).reshape(2, 3, 4, 4), jnp.float32)
     inverses, pivots = jax.vmap(kernel)(fleet)
@@ -62,6 +63,7 @@ def way_chosen(size):
     return eliminated(jnp.eye(size)[None], lambda inverses, pivots: pivots.shape, lambda matrices: "another way")
 
 
+@pytest.mark.slow
 def test_on_a_cpu_small_ones_are_eliminated():
     if ON_CPU:
         assert way_chosen(16) == (1, 16)

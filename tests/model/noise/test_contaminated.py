@@ -20,6 +20,7 @@ def setting(shape, size, length, seed=5):
     return settings, core, square, weights, {name: np.asarray(value) for name, value in vars(core.outliers).items()}
 
 
+@pytest.mark.slow
 @dense.CASES
 def test_weights_are_the_robust_part_of_the_precision(shape, size, length):
     _, core, _, omega, s = setting(shape, size, length)
@@ -50,6 +51,7 @@ def test_the_usual_noise_does_not_depend_on_how_noise_is_shared_between_slices_a
     assert contaminated.usual_noise(own, omega * 0) == contaminated.typical_noise(own)
 
 
+@pytest.mark.slow
 def test_the_rank_is_checked_now_and_then_and_where_a_slice_does_not_fit():
     settings, core = dense.random_core((4, 3), 3, 3, "default", seed=5)
     often = []

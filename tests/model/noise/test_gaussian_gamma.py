@@ -37,6 +37,7 @@ def test_weights_and_targets(shape, size, length):
     np.testing.assert_array_equal(temporal_weights(settings, omega), omega > 0)
 
 
+@pytest.mark.slow
 @dense.CASES
 def test_sparse_term_and_its_precisions(shape, size, length):
     _, core, residual, _, _, s = setting(shape, size, length)
@@ -73,6 +74,7 @@ def test_noise(shape, size, length, tau):
     np.testing.assert_allclose(new.noise_rate, 1e-6 + total / 2, rtol=1e-10)
 
 
+@pytest.mark.slow
 @dense.CASES
 def test_elbo(shape, size, length):
     settings, core, residual, variance, omega, _ = setting(shape, size, length)

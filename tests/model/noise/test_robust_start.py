@@ -48,6 +48,7 @@ def test_a_few_enormous_entries_are_outliers_and_not_the_noise_of_their_slice(se
     np.testing.assert_allclose(low_rank(fit.row)[0], window.values[0], atol=0.05)
 
 
+@pytest.mark.slow
 def test_outliers_larger_than_any_before_widen_what_counts_as_one():
     _, state, factors, window = one_slice()
     fit = fit_row(state, factors, off(window, (3, 4), by=2.0), 0.0)
@@ -55,6 +56,7 @@ def test_outliers_larger_than_any_before_widen_what_counts_as_one():
     assert fit_row(state, factors, window, 0.0).ratio == state.ratio
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_slice_that_is_noisy_all_over_is_noisy(seed):
     _, state, factors, window = one_slice(seed=seed)
@@ -64,6 +66,7 @@ def test_a_slice_that_is_noisy_all_over_is_noisy(seed):
     assert fit.probability.max() < 0.5
 
 
+@pytest.mark.slow
 def test_many_large_residuals_are_noise():
     _, state, factors, window = one_slice()
     third = [(i, j) for i in range(20) for j in range(0, 12, 3)]

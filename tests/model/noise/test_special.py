@@ -27,6 +27,7 @@ def test_gamma_ratio_is_accurate_in_single_precision():
     assert np.isfinite(special.gamma_ratio(jnp.float32(1e-6), jnp.float32(5e6)))  # a vector of ten million entries
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("prior", [(1.0, 49.0), (0.3, 2.0), (1e-30, 49.0)])
 def test_change_of_a_log_beta(prior):

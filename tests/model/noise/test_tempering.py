@@ -63,6 +63,7 @@ def test_shrinking_finds_many_outliers_where_updates_do_not():
     assert not tempering.too_wide(settings, found, window, residual, nothing)
 
 
+@pytest.mark.slow
 def test_no_shrinking_where_nothing_can_be_an_outlier():
     settings, window, _, residual, nothing, stuck, _ = many_outliers(robust=False)
     assert float(stuck.probability.max()) < 1e-9

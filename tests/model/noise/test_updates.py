@@ -19,6 +19,7 @@ def setting(shape, size, length, seed=5):
     return settings, core, square, weights, {name: np.asarray(value) for name, value in vars(core.outliers).items()}
 
 
+@pytest.mark.slow
 @dense.CASES
 def test_probabilities_rate_ratio_and_scales(shape, size, length):
     settings, core, square, omega, s = setting(shape, size, length)
@@ -53,6 +54,7 @@ def test_probabilities_rate_ratio_and_scales(shape, size, length):
         np.testing.assert_allclose(new.slice_scale[t], min(ratio, s["ratio"]), rtol=1e-10)
 
 
+@pytest.mark.slow
 @dense.CASES
 def test_noise_of_entries(shape, size, length):
     settings, core, square, omega, s = setting(shape, size, length)
@@ -68,6 +70,7 @@ def test_noise_of_entries(shape, size, length):
     np.testing.assert_allclose(new.noise_rate, new.pool_rate + sums / 2, rtol=1e-10)
 
 
+@pytest.mark.slow
 @dense.CASES
 def test_elbo(shape, size, length):
     settings, core, square, omega, _ = setting(shape, size, length)
@@ -76,6 +79,7 @@ def test_elbo(shape, size, length):
     np.testing.assert_allclose(got, dense.contaminated_elbo(settings, core.outliers, core.window, square), rtol=1e-10)
 
 
+@pytest.mark.slow
 @dense.CASES
 def test_large_windows_are_added_up_slice_by_slice(shape, size, length, monkeypatch):
     _, core, square, omega, _ = setting(shape, size, length)

@@ -39,6 +39,7 @@ def test_components_are_added_for_what_is_there_and_nothing_else():
     assert not after.factors.active.any()
 
 
+@pytest.mark.slow
 def test_at_full_capacity_no_component_is_added():
     settings, core, _ = states.planted((8, 7), 4)
     full = replace(core.factors, active=jnp.ones(3, bool), means=tuple(mean + 1.0 for mean in core.factors.means))

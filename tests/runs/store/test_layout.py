@@ -36,6 +36,7 @@ def named(name):
     return stream
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rank", "status", "std", "observed", "data", "value"])
 def test_a_time_may_have_any_name(tmp_path, name):
     folder = reported_store(tmp_path / "s", named(name))

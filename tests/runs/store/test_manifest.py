@@ -37,6 +37,7 @@ def store(tmp_path):
     return tmp_path / "s"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"overwrite": True}, {"resume": True}])
 @pytest.mark.parametrize("manifest", [True, False])
 def test_what_no_run_made_stays(store, options, manifest):

@@ -85,6 +85,7 @@ def test_a_position_of_another_source_is_refused(name, made):
             list(stream.slices(wrong))
 
 
+@pytest.mark.slow
 def test_several_variables_are_listed(tmp_path, made):
     import h5py
     from scipy.io import savemat

@@ -7,6 +7,7 @@ from stream_files import moments
 from undertow.sources import StreamError, open_stream
 
 
+@pytest.mark.slow
 def test_the_time_dimension_is_named_or_guessed_or_asked_for(tmp_path):
     import xarray
 

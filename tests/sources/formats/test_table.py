@@ -197,6 +197,7 @@ def test_a_table_with_too_many_labels_is_refused_before_a_slice_is_made(tmp_path
         open_stream(table(tmp_path, "t,a,b,x\n" + rows), **SMALL)
 
 
+@pytest.mark.slow
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1000)
     with pytest.raises(StreamError, match="check that it is text"):

@@ -162,6 +162,7 @@ def test_moments_about_the_mean_are_the_weighted_covariance():
     np.testing.assert_allclose(loadings @ loadings.T / ages.sum(), exact + left, atol=1e-4 * np.abs(exact).max())
 
 
+@pytest.mark.slow
 def test_compression_keeps_the_leading_directions():
     """Of entries in units of their own: no matrix of that rank is nearer (Eckart and Young)."""
     rng = np.random.default_rng(4)

@@ -120,6 +120,7 @@ def test_the_unit_is_left_to_the_tracker():
     assert CP.new(configs((6, 5))[0], (6, 5)).state.unit == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-6, 1e6, 1e11])
 def test_factors_of_very_different_size_stay_finite(size):
     """In single precision, with hardly any noise."""
@@ -132,6 +133,7 @@ def test_factors_of_very_different_size_stay_finite(size):
     assert np.isfinite([found.mean, found.variance, found.noise]).all()
 
 
+@pytest.mark.slow
 def test_with_a_level_deviations_from_it_are_predicted(double):
     core, values, mask, (noise, probability) = made(3)
     rng = np.random.default_rng(9)

@@ -148,6 +148,7 @@ def test_a_shift_of_the_data_shifts_the_mean(stream, learned):
     np.testing.assert_allclose(predictions[-1].variance, learned[1][-1].variance, rtol=5e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "pace", "best"), [(1.0, 0.0, 0.01), (0.01, 1.0, 1.0)])
 def test_the_pace_that_fits_wins(noise, pace, best):
     rng = np.random.default_rng(2)
