@@ -158,7 +158,11 @@ class Result:
             return Status(Flags(int(self.flags)), _known(self.since), where)
         codes = list(zip(np.maximum(self.flags, 0).tolist(), self.since.tolist(), strict=True))
         by_code = {code: Status(Flags(code[0]), _known(code[1])) for code in set(codes)}
-        return tuple(by_code[code] for code in codes)
+        named = self.events if self.events is not None else [None] * len(codes)
+        return tuple(
+            self[position].status if found is not None and found.flags() else by_code[code]
+            for position, (code, found) in enumerate(zip(codes, named, strict=True))
+        )
 
     @cached_property
     def since(self) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 from undertow.model.flags import Flags
 from undertow.tracker import events
-from undertow.tracker.events import BELIEVED_AFTER, DEAD_AFTER, DEAD_FACTOR, Named, named, rows_off
+from undertow.tracker.events import BELIEVED_AFTER, DEAD_AFTER, FARTHER, KNOWN_AFTER, Ages, Named, named, rows_off
 
 ENTRIES = 10
 decide, learned, dead = jax.jit(events.decide), jax.jit(events.learned), jax.jit(events.dead)
@@ -19,7 +19,7 @@ class Run:
     def __init__(self):
         self.state, self.draw = events.init(ENTRIES), np.random.default_rng(0)
 
-    def slice(self, flagged=(), sides=1, values=None, mask=None):
+    def slice(self, flagged=(), sides=1, values=None, mask=None, surprise=0.0, rate=0.0):
         """The decisions about a slice in which these entries are flagged."""
         probability = np.zeros(ENTRIES, np.float32)
         probability[list(flagged)] = 1
@@ -27,9 +27,10 @@ class Run:
         innovation = np.full(ENTRIES, 9.0 * sides, np.float32)
         values = self.draw.normal(size=ENTRIES) if values is None else values
         probability = np.where(mask, probability, 0)
-        found = decide(self.state, probability, innovation, mask)
         values = jnp.asarray(values, jnp.float32)
-        self.state = learned(self.state, probability, innovation, values, mask, found.slice_off)
+        found = decide(self.state, probability, innovation, values, mask, surprise, rate)
+        decided = np.where(found.slice_off & mask | found.stuck, 1, probability)
+        self.state = learned(self.state, decided, innovation, values, mask, found, surprise, rate)
         return found
 
 
@@ -113,6 +114,8 @@ def test_an_empty_slice_changes_nothing():
     found = run.slice(mask=np.zeros(ENTRIES, bool))
     assert not found.slice_off
     for name, part in vars(before).items():
+        if name in ("flagged_for", "repeated_for"):  # they count slices of any kind
+            part = np.where(part, part + 1, 0)
         np.testing.assert_array_equal(getattr(run.state, name), part)
 
 
@@ -136,13 +139,63 @@ def test_a_dead_sensor_that_moves_again_is_alive():
     assert not through([1.0, 2.0] + [4.0] * (DEAD_AFTER + 3) + [5.0])[-1]
 
 
-def test_one_that_has_rested_before_may_rest_as_long_again():
-    longest = 6
-    series = ([1.0] * (longest + 1) + [2.0] * (longest + 1)) * 3
-    wait = DEAD_FACTOR * (longest + 1)
-    said = through([*series, *[1.0] * (wait + 1), 1.0])
-    assert not any(said[: len(series) + wait])
+def test_one_that_often_rests_may_rest_longer():
+    series = ([1.0] * 7 + [2.0] * 7) * 6
+    said = through([*series, *[1.0] * 300])
+    assert not any(said[: len(series) + 30])
     assert said[-1]
+
+
+def test_counts_that_are_mostly_0_are_not_dead():
+    run, rng = Run(), np.random.default_rng(1)
+    for _ in range(150):
+        run.slice(values=rng.poisson(0.3, ENTRIES).astype(float))
+        assert not dead(run.state).any()
+
+
+def moving(run, slices=KNOWN_AFTER + 2, surprise=0.0):
+    for _ in range(slices):
+        run.slice(surprise=surprise)
+
+
+def test_a_number_that_is_off_and_repeats_itself_is_stuck_until_it_moves():
+    run = Run()
+    moving(run)
+    stuck = lambda: np.where(np.arange(ENTRIES) == 3, 0.0, run.draw.normal(size=ENTRIES))  # noqa: E731
+    assert not run.slice([3], values=stuck()).stuck.any()
+    unseen = np.arange(ENTRIES) != 3
+    for number in range(20):  # also where it is no longer flagged, and not always seen
+        found = run.slice([3] if number < 2 else [], values=stuck(), mask=unseen if number == 5 else None)
+        assert np.asarray(found.stuck).tolist() == [entry == 3 and number not in (0, 5) for entry in range(ENTRIES)]
+        assert not found.accept.any()
+    assert int(run.state.flagged_for[3]) == 21
+    assert dead(run.state)[3]
+    assert not run.slice().stuck.any()
+
+
+def test_a_number_that_repeats_itself_but_was_never_off_is_not_stuck():
+    run = Run()
+    moving(run)
+    for _ in range(6):
+        assert not run.slice(values=np.where(np.arange(ENTRIES) == 3, 0.0, run.draw.normal(size=ENTRIES))).stuck.any()
+
+
+def test_a_slice_far_beyond_all_before_is_off():
+    run, rng = Run(), np.random.default_rng(2)
+    for surprise in rng.uniform(-1, 1, 40):
+        assert not run.slice(surprise=surprise).slice_off
+    record = float(run.state.record)
+    assert 0.5 < record <= 1
+    assert not run.slice(surprise=record + 0.9 * FARTHER).slice_off
+    run.state = run.state.__class__(**{**vars(run.state), "record": jnp.float32(record)})
+    assert run.slice(surprise=record + 1.1 * FARTHER).slice_off
+    assert float(run.state.record) == pytest.approx(record)  # it sets no record
+
+
+def test_where_outliers_are_many_a_change_takes_longer():
+    run = Run()
+    taken = next(number for number in range(1, 30) if run.slice([3], rate=0.2).accept[3])
+    assert 0.2**taken * ENTRIES <= events.CHANCE < 0.2 ** (taken - 1) * ENTRIES
 
 
 def test_one_that_never_moved_is_not_dead():
@@ -177,18 +230,35 @@ def test_rows_of_three_modes():
     assert rows_off(flagged, np.ones((4, 3, 5), bool)) == ((1, 1),)
 
 
+def found_in(flagged=None, off=False, changed=None, dead=None, ages=(1, 1, 0)):
+    flagged = np.zeros((6, 5), bool) if flagged is None else flagged
+    nothing = np.zeros(30, bool)
+    lasting = Ages(np.full(30, ages[0]), np.full(30, ages[1]), np.int32(ages[2]))
+    given = (nothing if one is None else one for one in (changed, dead))
+    return named(flagged, off, *given, np.ones((6, 5), bool), lasting, 20)
+
+
 def test_names_become_flags():
     assert Named().flags() == 0
-    nothing = np.zeros(30, bool)
-    one, mask, flagged = np.arange(30) == 7, np.ones((6, 5), bool), np.zeros((6, 5), bool)
-    found = named(flagged, False, one, nothing, mask)
+    one, row = np.arange(30) == 7, np.zeros((6, 5), bool)
+    row[2] = True
+    found = found_in(changed=one)
     assert found.flags() == Flags.LASTING_CHANGE
     assert [int(index[0]) for index in found.changed] == [1, 2]
-    found = named(flagged, False, nothing, one, mask)
-    assert found.flags() == Flags.DEAD_SENSOR
-    flagged[2] = True
-    assert named(flagged, False, nothing, nothing, mask).flags() == Flags.ROW_OFF
-    assert named(flagged, True, nothing, nothing, mask).flags() == Flags.SLICE_OFF
+    assert found_in(dead=one).flags() == Flags.DEAD_SENSOR
+    assert found_in(row).flags() == Flags.ROW_OFF
+    assert found_in(row, off=True).flags() == Flags.SLICE_OFF
+
+
+def test_what_is_named_has_its_beginning():
+    one, row = np.arange(30) == 7, np.zeros((6, 5), bool)
+    row[2] = True
+    found = found_in(row, changed=one, dead=one, ages=(4, 12, 0))
+    assert found.rows_since == (17,)
+    assert found.changed_since.tolist() == [17]
+    assert found.dead_since.tolist() == [8]  # the first of 13 equal numbers
+    assert found.slice_off_since == -1
+    assert found_in(off=True, ages=(1, 1, 2)).slice_off_since == 19
 
 
 @pytest.mark.parametrize("order", [np.arange(ENTRIES)[::-1], np.random.default_rng(3).permutation(ENTRIES)])

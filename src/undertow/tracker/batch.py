@@ -70,6 +70,7 @@ class Found:
         slice_off: Whether the slice as a whole is wrong (M,).
         changed: Entries that have changed for good (M, n).
         dead: Entries whose sensor gives the same number for ever (M, n).
+        lasting: Since when, by member.
     """
 
     low_rank: Array
@@ -77,6 +78,7 @@ class Found:
     slice_off: Array
     changed: Array
     dead: Array
+    lasting: events.Ages
 
 
 @program()
@@ -133,6 +135,7 @@ def learn_all(
         slice_off=verdict.slice_off,
         changed=verdict.changed,
         dead=jax.vmap(events.dead)(core.events),
+        lasting=events.ages(core.events),
     )
     return choose_all(present, after, before), answer, found
 

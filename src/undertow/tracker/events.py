@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -18,13 +19,15 @@ OFF_FRACTION = 0.5
 """A slice is wrong as a whole if more than this fraction of its observed entries is flagged."""
 FEWEST_ENTRIES = 4
 """Observed entries from which on that can be said."""
-SURPRISING, LEAST_SURPRISE = 8.0, 0.7
-"""A slice is wrong as a whole if it lies farther from what the past predicts than usual, by this many times the usual
-variation of that distance and by so much (both of its logarithm)."""
-KNOWN_AFTER, SURPRISE_MEMORY = 8, 30.0
-"""Slices from which on that is known, and over which it is averaged."""
-DEAD_AFTER, DEAD_FACTOR = 12, 5
-"""A sensor is dead if it repeats one number this many times, and this many times longer than ever before."""
+FARTHER, FARTHEST = 1.0, 1.5
+"""A slice is wrong as a whole if it lies farther from what the past predicts than any slice lately, by the first (of the
+logarithm), where no entry counts as farther than by the second: so a third of the entries must lie that far."""
+KNOWN_AFTER, SURPRISE_MEMORY, RECORD_MEMORY = 8, 30.0, 0.98
+"""Slices from which on that is known, over which the usual distance is averaged, and how fast the farthest is forgotten
+(per slice, towards the usual)."""
+DEAD_AFTER, DEAD_FACTOR = 12, 4
+"""A sensor is dead if it repeats one number this many times, this many times longer than ever before, and so often that
+it cannot be chance."""
 
 
 @register_dataclass
@@ -37,9 +40,14 @@ class Events:
         off_run: Slices in a row that were wrong as a whole.
         value: The last observed.
         repeats: How often in a row it came.
-        longest: The longest such row before this one; −1 before the first change.
+        same: How often before that an observation was equal to the one before it, where that may be chance.
+        moves: How often it was not.
+        longest: The longest row of repeats before this one.
+        stuck: Where a number that is off repeats itself.
+        flagged_for: Slices since what is flagged now was first flagged.
+        repeated_for: Slices since the last change.
         surprise: Usual log root mean square of what the past did not predict, in standard deviations.
-        surprise_spread: Usual distance from that.
+        record: The largest lately.
         known: Slices that these come from.
     """
 
@@ -47,35 +55,59 @@ class Events:
     off_run: Array
     value: Array
     repeats: Array
+    same: Array
+    moves: Array
     longest: Array
+    stuck: Array
+    flagged_for: Array
+    repeated_for: Array
     surprise: Array
-    surprise_spread: Array
+    record: Array
     known: Array
 
 
 @register_dataclass
 @dataclass(frozen=True)
 class Found:
-    """Decisions about one slice: entries whose change is believed (n,), and whether the slice is wrong as a whole."""
+    """Decisions about one slice.
+
+    Attributes:
+        accept: Entries whose change is believed (n,).
+        slice_off: Whether the slice is wrong as a whole.
+        stuck: Entries that were off and have repeated the same number since (n,).
+    """
 
     accept: Array
     slice_off: Array
+    stuck: Array
 
 
 def init(entries: int) -> Events:
     """Nothing seen."""
-    zero = jnp.zeros(entries, jnp.int32)
-    number = jnp.zeros(())
+    zero, number = jnp.zeros(entries, jnp.int32), jnp.zeros(())
     return Events(
-        zero,
-        number.astype(jnp.int32),
-        jnp.full(entries, jnp.nan, jnp.float32),
-        zero,
-        zero - 1,
-        number,
-        number + 0.5,
-        number,
+        run=zero,
+        off_run=number.astype(jnp.int32),
+        value=jnp.full(entries, jnp.nan, jnp.float32),
+        repeats=zero,
+        same=zero,
+        moves=zero,
+        longest=zero,
+        stuck=zero > 0,
+        flagged_for=zero,
+        repeated_for=zero,
+        surprise=number,
+        record=number,
+        known=number,
     )
+
+
+def distance(events: Events, squares: Array, which: Array) -> Array:
+    """Log root mean square of how far entries lie from what the past predicts; `squares` in variances (n,)."""
+    most = jnp.where(events.known > 0, jnp.exp(2 * (events.record + FARTHEST)), jnp.inf)
+    total = jnp.where(which, jnp.minimum(squares, most), 0).sum()
+    size: Array = 0.5 * jnp.log(total / jnp.maximum(which.sum(), 1) + 1e-12)
+    return size
 
 
 def _run(events: Events, probability: Array, innovation: Array, mask: Array) -> Array:
@@ -92,9 +124,24 @@ def _needed(rate: Array | float, mask: Array) -> Array:
 
 
 def _surprising(events: Events, surprise: Array | float, mask: Array) -> Array:
-    """Whether a slice lies much farther from what the past predicts than slices usually do."""
-    limit = events.surprise + jnp.maximum(SURPRISING * events.surprise_spread, LEAST_SURPRISE)
+    """Whether a slice lies much farther from what the past predicts than any slice lately."""
+    limit = events.record + FARTHER
     return (surprise > limit) & (events.known >= KNOWN_AFTER) & (mask.sum() >= FEWEST_ENTRIES)
+
+
+def _no_chance(events: Events, repeats: Array) -> Array:
+    """Whether so many repeats in a row are no chance, given how often the entry has repeated a number before.
+
+    An observation is equal to the one before it with probability q ~ Beta(same + a, moves + b), a and b being worth one
+    observation and as frequent as in all entries: P(r repeats) = Γ(same + a + r) Γ(N) / (Γ(same + a) Γ(N + r)).
+    """
+    all_same, all_moves = events.same.sum(), events.moves.sum()
+    same = events.same + (all_same + 1) / (all_same + all_moves + 2)
+    total = 1.0 + events.same + events.moves
+    log = jax.lax.lgamma
+    chance = log(same + repeats) - log(same) + log(total) - log(total + repeats)
+    rare: Array = (events.moves > 0) & (chance < np.log(CHANCE) - np.log(events.same.size))
+    return rare
 
 
 def _off(probability: Array, mask: Array) -> Array:
@@ -106,17 +153,21 @@ def decide(
     events: Events,
     probability: Array,
     innovation: Array,
+    values: Array,
     mask: Array,
     surprise: Array | float = 0.0,
     rate: Array | float = 0.0,
 ) -> Found:
     """What to believe of this slice; `rate` is the usual fraction of outliers."""
     off = _off(probability, mask) | _surprising(events, surprise, mask)
-    believed = jnp.abs(_run(events, probability, innovation, mask)) >= _needed(rate, mask)
-    believed = believed & (events.repeats < 2)  # a sensor that is stuck has not changed: it is dead
-    moving = (mask & (events.repeats == 0)).any()  # a stream that repeats one slice has not changed either
+    same, flagged = mask & (values == events.value), mask & (probability > 0.5)
+    repeating = _no_chance(events, events.repeats + 1) & (events.moves >= KNOWN_AFTER)
+    stuck = same & repeating & (events.stuck | (events.run != 0) | flagged)
+    believed = (jnp.abs(_run(events, probability, innovation, mask)) >= _needed(rate, mask)) & ~stuck
+    moving = (mask & ~same).any()  # a stream that repeats one slice has not changed
     lasting = (events.off_run + off >= BELIEVED_AFTER - 1) & moving
-    return Found(accept=mask & (probability > 0.5) & (believed | (off & lasting)), slice_off=off & ~lasting)
+    accept = flagged & moving & (believed | (off & lasting))
+    return Found(accept=accept, slice_off=off & ~lasting, stuck=stuck)
 
 
 def learned(
@@ -125,38 +176,62 @@ def learned(
     innovation: Array,
     values: Array,
     mask: Array,
-    slice_off: Array,
+    found: Found,
     surprise: Array | float = 0.0,
     rate: Array | float = 0.0,
 ) -> Events:
-    """The counts after the slice."""
+    """The counts after the slice; `probability` with what was decided about it."""
     run = _run(events, probability, innovation, mask)
     same = mask & (values == events.value)
     moved = mask & ~same & ~jnp.isnan(events.value)
-    clean = mask.any() & ~slice_off
+    clean = mask.any() & ~found.slice_off
     share = jnp.where(clean, 1 / jnp.minimum(events.known + 1, SURPRISE_MEMORY), 0)
-    away = jnp.clip(surprise - events.surprise, -3 * events.surprise_spread, 3 * events.surprise_spread)
-    away = jnp.where(events.known == 0, surprise, away)
+    usual = events.surprise + share * (surprise - events.surprise)
+    record = jnp.maximum(surprise, usual + RECORD_MEMORY * (events.record - usual))
+    record = jnp.where(events.known > 0, record, surprise)
+    repeats = jnp.where(mask, jnp.where(same, events.repeats + 1, 0), events.repeats)
+    lasting = mask.any()
     return Events(
         run=jnp.where(jnp.abs(run) >= _needed(rate, mask), 0, run),
-        off_run=jnp.where(mask.any(), jnp.where(slice_off, events.off_run + 1, 0), events.off_run),
+        off_run=jnp.where(lasting, jnp.where(found.slice_off, events.off_run + 1, 0), events.off_run),
         value=jnp.where(mask, values, events.value),
-        repeats=jnp.where(mask, jnp.where(same, events.repeats + 1, 0), events.repeats),
+        repeats=repeats,
+        same=events.same + jnp.where(moved & ~_no_chance(events, events.repeats), events.repeats, 0),
+        moves=events.moves + moved,
         longest=jnp.where(moved, jnp.maximum(events.longest, events.repeats), events.longest),
-        surprise=events.surprise + share * away,
-        surprise_spread=jnp.where(
-            events.known > 0,
-            events.surprise_spread + share * (jnp.abs(away) - events.surprise_spread),
-            events.surprise_spread,
-        ),
+        stuck=jnp.where(mask, found.stuck, events.stuck),
+        flagged_for=_longer(events.flagged_for, probability > 0.5, mask),
+        repeated_for=_longer(events.repeated_for, same, mask),
+        surprise=usual,
+        record=jnp.where(clean, record, events.record),
         known=events.known + clean,
     )
 
 
+def _longer(age: Array, lasts: Array, mask: Array) -> Array:
+    """Slices since it began; what is not observed goes on."""
+    return jnp.where(jnp.where(mask, lasts, age > 0), age + 1, 0)
+
+
 def dead(events: Events) -> Array:
     """Entries whose sensor gives the same number for ever, though it did not before (n,)."""
-    moved = events.longest >= 0
-    return moved & (events.repeats >= DEAD_AFTER) & (events.repeats >= DEAD_FACTOR * (events.longest + 1))
+    long = events.repeats >= jnp.maximum(DEAD_AFTER, DEAD_FACTOR * (events.longest + 1))
+    return long & _no_chance(events, events.repeats)
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Ages:
+    """Slices since something began, this one included: what is flagged (n,), one number (n,), slices that are off."""
+
+    flagged: Array
+    repeated: Array
+    off: Array
+
+
+def ages(events: Events) -> Ages:
+    """After the slice."""
+    return Ages(events.flagged_for, events.repeated_for, events.off_run)
 
 
 @dataclass(frozen=True)
@@ -168,12 +243,20 @@ class Named:
         rows: (mode, index) of rows most of whose observed entries are flagged.
         changed: Positions of entries whose change is believed to last, as a tuple of index arrays.
         dead: Positions of entries that give the same number for ever.
+        slice_off_since: The first of the slices that are off, counted from 0; −1 where this one is not.
+        rows_since: The slice in which each of the rows was first flagged.
+        changed_since: The slice in which each of the changed entries was first flagged.
+        dead_since: The first slice with the number that each of the dead entries gives.
     """
 
     slice_off: bool = False
     rows: tuple[tuple[int, int], ...] = ()
     changed: tuple[np.ndarray, ...] = ()
     dead: tuple[np.ndarray, ...] = ()
+    slice_off_since: int = -1
+    rows_since: tuple[int, ...] = ()
+    changed_since: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    dead_since: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
 
     def flags(self) -> int:
         """As `undertow.diagnostics.Flags`."""
@@ -184,13 +267,31 @@ class Named:
         return found.value
 
 
-def named(flagged: np.ndarray, off: bool, changed: np.ndarray, dead: np.ndarray, observed: np.ndarray) -> Named:
-    """By position what was found in one slice; arrays are flat or have its shape."""
+def named(
+    flagged: np.ndarray,
+    off: bool,
+    changed: np.ndarray,
+    dead: np.ndarray,
+    observed: np.ndarray,
+    lasting: Ages,
+    now: int,
+) -> Named:
+    """By position what was found in slice `now`; arrays are flat or have its shape."""
+    shape = observed.shape
+    since, repeated = (now - np.maximum(one.reshape(shape), 1) + 1 for one in (lasting.flagged, lasting.repeated))
+    rows = () if off else rows_off(flagged, observed)
+    where = [np.moveaxis(flagged, mode, 0)[index] for mode, index in rows]
+    began = [np.moveaxis(since, mode, 0)[index] for mode, index in rows]
+    changed, dead = changed.reshape(shape), dead.reshape(shape)
     return Named(
         slice_off=off,
-        rows=() if off else rows_off(flagged, observed),
-        changed=np.nonzero(changed.reshape(observed.shape)),
-        dead=np.nonzero(dead.reshape(observed.shape)),
+        rows=rows,
+        changed=np.nonzero(changed),
+        dead=np.nonzero(dead),
+        slice_off_since=now - max(int(lasting.off), 1) + 1 if off else -1,
+        rows_since=tuple(int(np.median(one[bad])) for one, bad in zip(began, where, strict=True)),
+        changed_since=since[changed],
+        dead_since=repeated[dead] - 1,
     )
 
 

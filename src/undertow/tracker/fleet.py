@@ -142,6 +142,7 @@ class Trackers:
             given=given.values,
             repeating_since=since,
             filled=np.broadcast_to(given.filled, len(ids)),
+            slices=np.array([self.pasts[one].seen for one in ids.tolist()], np.int64),
             dtype=given.values.dtype,
         )
 

@@ -44,6 +44,7 @@ class FleetOutput:
         filled: Who had fill values (n,).
         given: The slices.
         repeating_since: The first of the slices of a member that are all equal (n,); −1 where they are not.
+        slices: How many each has had (n,).
         dtype: Of all arrays.
     """
 
@@ -57,6 +58,7 @@ class FleetOutput:
     filled: Any
     given: Floats
     repeating_since: NDArray[np.int64]
+    slices: NDArray[np.int64]
     dtype: Any
     indices: None = None
 
@@ -137,9 +139,9 @@ class FleetOutput:
 
     def _one(self, number: int) -> TrackerOutput:
         answer, found = jax.tree.map(lambda leaf: leaf[number], self._fetched)
-        mask, frame = self.mask[number], self.frames[number]
+        mask, frame, now = self.mask[number], self.frames[number], int(self.slices[number]) - 1
         flagged = answer.probability.reshape(self.shape) > 0.5
-        named = events.named(flagged, bool(found.slice_off), found.changed, found.dead, mask)
+        named = events.named(flagged, bool(found.slice_off), found.changed, found.dead, mask, found.lasting, now)
         noticed = tracking.noticed(self.empty[number], self.beyond[number].any(), self.filled[number])
         low_rank, settings = found.low_rank, tracking.settings(frame)
         beyond = self.beyond[number], self.given[number]

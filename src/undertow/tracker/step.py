@@ -112,6 +112,7 @@ class Verdict:
         calibration: With this slice.
         slice_off: Whether the slice as a whole is wrong.
         changed: Entries that have changed for good.
+        stuck: Entries that were off and have repeated the same number since.
     """
 
     mean: Array
@@ -135,6 +136,7 @@ class Verdict:
     calibration: calibration.Calibration
     slice_off: Array
     changed: Array
+    stuck: Array
 
 
 def loss(core: Core, unit: float) -> float:
@@ -230,12 +232,9 @@ def judge(
     early = core.seen < 2
     probability = jnp.where(early, 0, probability)
     unexpected = (values - past_weights @ past) ** 2 / (level.variance + level.noise)
-    usual_entries = mask & (probability <= 0.5)  # a single gross outlier says nothing about the slice as a whole
-    surprise = 0.5 * jnp.log(
-        jnp.where(usual_entries, unexpected, 0).sum() / jnp.maximum(usual_entries.sum(), 1) + 1e-12
-    )
-    found = events.decide(core.events, probability, innovation, mask, surprise, law.rate(core.law))
-    probability = jnp.where(found.slice_off & mask, 1, probability)
+    surprise = events.distance(core.events, unexpected, mask & (probability <= 0.5))
+    found = events.decide(core.events, probability, innovation, values, mask, surprise, law.rate(core.law))
+    probability = jnp.where((found.slice_off & mask) | found.stuck, 1, probability)
     withheld = jnp.where(found.accept, 0, probability)
     learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off
     # What is not far off counts even if it is flagged, or flags would make errors look smaller and give more flags.
@@ -264,6 +263,7 @@ def judge(
         calibration=calibrated,
         slice_off=found.slice_off,
         changed=found.accept,
+        stuck=found.stuck,
     )
 
 
@@ -365,7 +365,7 @@ def learn(
             verdict.innovation,
             values,
             mask,
-            verdict.slice_off,
+            events.Found(verdict.changed, verdict.slice_off, verdict.stuck),
             verdict.surprise,
             law.rate(core.law),
         ),

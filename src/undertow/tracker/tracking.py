@@ -242,7 +242,7 @@ def _learned(state: Tracking, given: Slice, learning: bool = True) -> tuple[Trac
         shape=state.shape,
         low_rank_part=part,
         components=learned[int(chosen)].rank,
-        named=_named(verdict, dead, mask),
+        named=_named(verdict, dead, mask, events.ages(core.events), state.seen - 1),
         noticed=noticed(not given.mask.any(), beyond.any(), np.any(given.filled)).value,
         dtype=given.values.dtype,
         config=settings(frame),
@@ -277,10 +277,12 @@ def _withheld(use: Any, mask: np.ndarray) -> int:
     return int(np.count_nonzero(mask)) - int(np.count_nonzero(use))
 
 
-def _named(verdict: step.Verdict, stuck: Array, mask: np.ndarray) -> events.Named:
+def _named(verdict: step.Verdict, stuck: Array, mask: np.ndarray, lasting: events.Ages, now: int) -> events.Named:
     """What is wrong beyond single entries."""
-    probability, off, changed, dead = jax.device_get((verdict.probability, verdict.slice_off, verdict.changed, stuck))
-    return events.named(probability.reshape(mask.shape) > 0.5, bool(off), changed, dead, mask)
+    probability, off, changed, dead, lasting = jax.device_get(
+        (verdict.probability, verdict.slice_off, verdict.changed, stuck, lasting)
+    )
+    return events.named(probability.reshape(mask.shape) > 0.5, bool(off), changed, dead, mask, lasting, now)
 
 
 def remembered(recent: tuple[Slice, ...], given: Slice) -> tuple[Slice, ...]:
