@@ -272,3 +272,21 @@ def test_the_order_of_entries_does_not_matter(order):
             other.slice(there, values=values[order]).accept, one.slice(flagged, values=values).accept[order]
         )
         np.testing.assert_array_equal(dead(other.state), dead(one.state)[order])
+
+
+def test_a_row_that_is_far_off_is_no_slice_that_is_off():
+    run = Run()
+    moving(run)
+    squares = np.ones(ENTRIES, np.float32)
+    squares[:2] = 1e8
+    everything = np.ones(ENTRIES, bool)
+    assert not run.slice(surprise=float(events.distance(run.state, squares, everything))).slice_off
+    squares[:6] = 1e8
+    assert run.slice(surprise=float(events.distance(run.state, squares, everything))).slice_off
+
+
+def test_after_slices_of_nothing_but_zeros_small_changes_are_no_surprise():
+    run = Run()
+    moving(run, surprise=-13.0)
+    assert not run.slice(surprise=-0.5).slice_off
+    assert run.slice(surprise=1.5).slice_off

@@ -22,6 +22,8 @@ FEWEST_ENTRIES = 4
 FARTHER, FARTHEST = 1.0, 1.5
 """A slice is wrong as a whole if it lies farther from what the past predicts than any slice lately, by the first (of the
 logarithm), where no entry counts as farther than by the second: so a third of the entries must lie that far."""
+LEAST_RECORD = -1.0
+"""The farthest lately counts as this at least: what lies well within the error bars of the past is no surprise."""
 KNOWN_AFTER, SURPRISE_MEMORY, RECORD_MEMORY = 8, 30.0, 0.98
 """Slices from which on that is known, over which the usual distance is averaged, and how fast the farthest is forgotten
 (per slice, towards the usual)."""
@@ -102,9 +104,13 @@ def init(entries: int) -> Events:
     )
 
 
+def _record(events: Events) -> Array:
+    return jnp.maximum(events.record, LEAST_RECORD)
+
+
 def distance(events: Events, squares: Array, which: Array) -> Array:
     """Log root mean square of how far entries lie from what the past predicts; `squares` in variances (n,)."""
-    most = jnp.where(events.known > 0, jnp.exp(2 * (events.record + FARTHEST)), jnp.inf)
+    most = jnp.where(events.known >= KNOWN_AFTER, jnp.exp(2 * (_record(events) + FARTHEST)), jnp.inf)
     total = jnp.where(which, jnp.minimum(squares, most), 0).sum()
     size: Array = 0.5 * jnp.log(total / jnp.maximum(which.sum(), 1) + 1e-12)
     return size
@@ -125,7 +131,7 @@ def _needed(rate: Array | float, mask: Array) -> Array:
 
 def _surprising(events: Events, surprise: Array | float, mask: Array) -> Array:
     """Whether a slice lies much farther from what the past predicts than any slice lately."""
-    limit = events.record + FARTHER
+    limit = _record(events) + FARTHER
     return (surprise > limit) & (events.known >= KNOWN_AFTER) & (mask.sum() >= FEWEST_ENTRIES)
 
 
