@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from undertow.cli.bench_cluster import capacity, sharded
 from undertow.cli.bench_criteria import ablation, tracker
-from undertow.cli.bench_tables import OUT, Data, Out, show_tables
+from undertow.cli.bench_tables import OUT, Data, Out, show_tables, sizes
 from undertow.cli.terminal import show_file
 
 if TYPE_CHECKING:
@@ -169,6 +170,8 @@ def forecast(
 
 bench.command()(tracker)
 bench.command()(ablation)
+bench.command()(sharded)
+bench.command()(capacity)
 
 
 @bench.command()
@@ -212,7 +215,7 @@ def fleet(
     """Slices a second of a fleet, against a Python loop over single models."""
     from undertow.lab.studies.fleet import fleet as study
 
-    study(members, slices, _sizes(shape), window, max_rank, singles, typer.echo, model)
+    study(members, slices, sizes(shape), window, max_rank, singles, typer.echo, model)
 
 
 @bench.command()
@@ -225,7 +228,7 @@ def video(
     """A warm step on generated video, and frames a second."""
     from undertow.lab.studies.video import video as study
 
-    study(_sizes(shape), slices, observed, plain, typer.echo)
+    study(sizes(shape), slices, observed, plain, typer.echo)
 
 
 @bench.command()
@@ -250,7 +253,7 @@ def start(
     """From import to the first result in a new process: with nothing kept, and with compiled programs kept."""
     from undertow.lab.studies.start import start as study
 
-    study(_sizes(shape), repeats, typer.echo)
+    study(sizes(shape), repeats, typer.echo)
 
 
 @bench.command(name="compile")
@@ -261,7 +264,7 @@ def compilation(
     from undertow.lab.studies.compilation import SHAPES
     from undertow.lab.studies.compilation import compilation as study
 
-    show_tables(lambda bars: [study(bars, [_sizes(one) for one in shape] if shape else SHAPES)])
+    show_tables(lambda bars: [study(bars, [sizes(one) for one in shape] if shape else SHAPES)])
 
 
 @bench.command(name="run")
@@ -296,15 +299,6 @@ def _write_numbers(out: Path, name: str, numbers: Any) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / f"{name}.json", numbers)
     show_file(Console(), "Numbers", out / f"{name}.json")
-
-
-def _sizes(shape: str) -> tuple[int, int]:
-    """ "144x176" as two numbers."""
-    try:
-        rows, columns = (int(size) for size in shape.split("x"))
-    except ValueError:
-        raise ValueError(f"shape must be two numbers with an x between them, got {shape!r}: use 144x176") from None
-    return rows, columns
 
 
 def _list(as_json: bool) -> None:

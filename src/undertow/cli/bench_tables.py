@@ -32,3 +32,12 @@ def show_tables(tables: Callable[[Any], list[StudyTable]]) -> None:
         for row in one.rows:
             table.add_row(*row)
         console.print(table)
+
+
+def sizes(shape: str) -> tuple[int, int]:
+    """ "144x176" as two numbers."""
+    try:
+        rows, columns = (int(size) for size in shape.split("x"))
+    except ValueError:
+        raise ValueError(f"shape must be two numbers with an x between them, got {shape!r}: use 144x176") from None
+    return rows, columns

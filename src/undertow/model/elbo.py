@@ -10,6 +10,9 @@ digits to spare.
 
 from __future__ import annotations
 
+import operator
+from functools import reduce
+
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import xlogy
@@ -17,6 +20,7 @@ from jax.scipy.special import xlogy
 from undertow.model.defaults import PAPER_PRIOR, SLICE_PRIOR
 from undertow.model.factors import discounted
 from undertow.model.factors.rows import all_covariances, all_means, row_weights, temporal_weights
+from undertow.model.flow import end_to_end
 from undertow.model.linalg.symmetric import diagonal, log_determinant
 from undertow.model.noise import mixture, pooled
 from undertow.model.noise.gaussian_gamma import squares as paper_squares
@@ -48,14 +52,17 @@ def low_rank(factors: Factors, time_weights: Array, prior: float) -> Array:
     """
     active = factors.active
     gaps = pooled.gamma_gap(factors.precision_shape, factors.precision_rate, prior, prior)
-    weight = jnp.concatenate(row_weights(factors, time_weights))
-    mean, covariance = jnp.concatenate(all_means(factors)), jnp.concatenate(all_covariances(factors))
-    keep = active[:, None] & active[None, :] & (weight > 0)[:, None, None]
-    entropies = log_determinant(jnp.where(keep, covariance, jnp.eye(active.shape[0], dtype=mean.dtype)))
-    squares = mean**2 + diagonal(covariance)
-    log_precision = pooled.expected_log(factors.precision_shape, factors.precision_rate)
-    per_component = jnp.where(active, log_precision + 1 - factors.precision * squares, 0)
-    rows = (weight * (per_component.sum(axis=-1) + entropies)).sum() / 2
+
+    def of_rows(weight: Array, mean: Array, covariance: Array) -> Array:
+        keep = active[:, None] & active[None, :] & (weight > 0)[:, None, None]
+        entropies = log_determinant(jnp.where(keep, covariance, jnp.eye(active.shape[0], dtype=mean.dtype)))
+        squares = mean**2 + diagonal(covariance)
+        log_precision = pooled.expected_log(factors.precision_shape, factors.precision_rate)
+        per_component = jnp.where(active, log_precision + 1 - factors.precision * squares, 0)
+        return (weight * (per_component.sum(axis=-1) + entropies)).sum()
+
+    parts = row_weights(factors, time_weights), all_means(factors), all_covariances(factors)
+    rows = reduce(operator.add, map(of_rows, *map(end_to_end, parts))) / 2
     whole: Array = rows - jnp.where(active, gaps, 0).sum()
     return whole if factors.discounted is None else whole + discounted.evicted_rows(factors, factors.discounted)
 

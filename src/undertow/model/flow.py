@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model.platform import on_cpu
+from undertow.model.platform import on_cpu, on_mesh
 
 Tree = TypeVar("Tree")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -43,6 +43,11 @@ def either(condition: Array | bool, yes: Callable[[], Tree], no: Callable[[], Tr
         made: Tree = lax.cond(condition, yes, no)
         return made
     return choose(condition, yes(), no())
+
+
+def end_to_end(parts: list[Array]) -> list[Array]:
+    """Rows of all axes as one array, to be worked on in one go; on a mesh as they are: one array would be gathered."""
+    return parts if on_mesh() else [jnp.concatenate(parts)]
 
 
 def repeat(move: Callable[[Tree], tuple[Tree, Array]], start: Tree, most: int | Array) -> tuple[Tree, Array]:

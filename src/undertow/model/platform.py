@@ -1,5 +1,5 @@
-"""Every difference between CPUs and other devices: a table for the host's side, and the one question that compiled
-programs ask while they are traced (`on_cpu`)."""
+"""Every difference between CPUs and other devices: a table for the host's side, and the two questions that compiled
+programs ask while they are traced (`on_cpu`, `on_mesh`)."""
 
 from __future__ import annotations
 
@@ -60,3 +60,9 @@ def on_cpu() -> bool:
     """Whether programs are traced for a CPU. There large windows are summed slice by slice, in cache, and a branch
     costs nothing; on a GPU every question to the host costs more than computing both branches."""
     return jax.default_backend() == "cpu"
+
+
+def on_mesh() -> bool:
+    """Whether programs are traced for slices spread over several devices (`undertow.cluster.sharded`). There what lies
+    on one device must not be moved to the others: no rows of several axes end to end, no entry by its position."""
+    return not jax.sharding.get_abstract_mesh().empty

@@ -81,6 +81,7 @@ def step(
     window, start = begin(core, values, mask, settings, entry_index)
     missing = None if holes is None else separable.missing_entries(window, holes)
 
+    @jax.named_scope("sweep")  # so that what one sweep costs can be found in the compiled program
     def one_sweep(progress: Progress) -> Progress:
         if missing is None:
             return sweep(settings, window, progress)

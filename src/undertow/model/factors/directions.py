@@ -7,6 +7,7 @@ from jax import Array, lax
 
 from undertow.model.defaults import POWER_ITERATIONS
 from undertow.model.factors.observed import Work, by_chunk, by_size, row_sums, rows_of
+from undertow.model.platform import on_mesh
 from undertow.model.types import EntryIndex
 
 
@@ -31,13 +32,23 @@ def leading_directions(gradient: Array, entry_index: EntryIndex | None = None) -
             vector = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
             return jnp.matmul(vector, matrix, precision=lax.Precision.HIGHEST)
 
-        start = matrix[jnp.argmax((matrix**2).sum(axis=1))]
+        start = _longest_row(matrix)
         direction = lax.fori_loop(0, POWER_ITERATIONS, turn, start)
         vectors[axis] = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
         gradient = direction.reshape(rest)
         axes.remove(axis)
         vectors[0] = unit(gradient)
     return [vectors[axis] for axis in sorted(vectors)]
+
+
+def _longest_row(matrix: Array) -> Array:
+    """The first of the rows of largest norm; on a mesh summed out, since picking it would gather the matrix."""
+    squares = (matrix**2).sum(axis=1)
+    if not on_mesh():
+        return matrix[jnp.argmax(squares)]
+    positions = jnp.arange(squares.size)
+    first = jnp.where(squares == squares.max(), positions, squares.size).min()
+    return jnp.where((positions == first)[:, None], matrix, 0).sum(axis=0)
 
 
 def _sparse_directions(gradient: Array, entry_index: EntryIndex) -> tuple[dict[int, Array], int, Array]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from undertow.model.factors import observed, predict
 from undertow.model.factors import rows as whole
+from undertow.model.platform import on_mesh
 from undertow.model.types import EntryIndex, Factors, Window
 
 Summary = Array | observed.Summary
@@ -76,7 +78,10 @@ def modes(window: Window) -> int:
 def sample(values: Array, entry_index: EntryIndex | None, most: int) -> Array:
     """Some of the values, evenly spread: enough for a median, few enough to be sorted in no time."""
     if entry_index is None:
-        return values.reshape(-1)[:: max(1, values.size // most)]
+        step = max(1, values.size // most)
+        if on_mesh():  # by their places on each axis: laid end to end, all values would be gathered first
+            return values[np.unravel_index(np.arange(0, values.size, step), values.shape)]
+        return values.reshape(-1)[::step]
     return observed.sample(values, entry_index, most)
 
 

@@ -31,11 +31,11 @@ def eliminated(matrices: Array, then: Callable[[Array, Array], Result], otherwis
         return then(*one_by_one(matrices)) if size <= ELIMINATION_LARGEST["cpu"] else otherwise(matrices)
 
     def on_gpu(matrices: Array) -> Result:
-        return (
-            then(*in_registers(matrices))
-            if size <= ELIMINATION_LARGEST["gpu"] and kernels_work()
-            else otherwise(matrices)
-        )
+        if size > ELIMINATION_LARGEST["gpu"]:
+            return otherwise(matrices)
+        if platform.on_mesh():  # a kernel is not divided among devices, operations are
+            return then(*one_by_one(matrices))
+        return then(*in_registers(matrices)) if kernels_work() else otherwise(matrices)
 
     if platform.on_cpu():
         return on_cpu(matrices)

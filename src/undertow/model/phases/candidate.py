@@ -10,7 +10,9 @@ Cost: some fifty passes over the window, no matrix larger than a column.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import replace
+from functools import reduce
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -21,6 +23,7 @@ from undertow.model.defaults import CANDIDATE_MIN_NOISE, CANDIDATE_SWEEPS
 from undertow.model.factors import layout, observed
 from undertow.model.factors.directions import leading_directions
 from undertow.model.factors.rows import all_covariances, all_means, with_axis
+from undertow.model.flow import end_to_end
 from undertow.model.noise.pooled import expected_log, gamma_gap
 from undertow.model.types import EntryIndex, Factors
 
@@ -110,7 +113,7 @@ class CandidateFit:
         self.energy, self.count, self.prior, self.entry_index = energy, count, prior, entry_index
         sizes = weights.shape[1:] if entry_index is None else entry_index.sizes
         self.row_weights = [time_weights, *(jnp.ones(rows, weights.dtype) for rows in sizes)]
-        self.all_weights = jnp.concatenate(self.row_weights)
+        self.all_weights = end_to_end(self.row_weights)
         self.sizes, self.slices = sizes, time_weights.sum()
         self.shape = prior + (self.slices + sum(sizes)) / 2
 
@@ -130,10 +133,13 @@ class CandidateFit:
         start = Draft(means, variances, self._rate(means, variances), one, one * self.energy)
         draft: Draft = lax.fori_loop(0, CANDIDATE_SWEEPS, self._turn, start)
         shape, rate = self.shape, draft.rate
-        mean, variance = jnp.concatenate(draft.means), jnp.concatenate(draft.variances)
-        log_variance = jnp.log(jnp.where(variance > 0, variance, 1))
-        terms = expected_log(shape, rate) + 1 + log_variance - shape / rate * (mean**2 + variance)
-        elbo = self.all_weights @ terms / 2 - gamma_gap(shape, rate, self.prior, self.prior)
+
+        def of_rows(weights: Array, mean: Array, variance: Array) -> Array:
+            log_variance = jnp.log(jnp.where(variance > 0, variance, 1))
+            return weights @ (expected_log(shape, rate) + 1 + log_variance - shape / rate * (mean**2 + variance))
+
+        rows = map(of_rows, self.all_weights, end_to_end(draft.means), end_to_end(draft.variances))
+        elbo = reduce(operator.add, rows) / 2 - gamma_gap(shape, rate, self.prior, self.prior)
         return Candidate(draft.means, draft.variances, shape, rate, elbo)
 
     def _turn(self, _: int, draft: Draft) -> Draft:
@@ -170,7 +176,9 @@ class CandidateFit:
         return variance * projection * inverse, variance
 
     def _rate(self, means: Columns, variances: Columns) -> Array:
-        return self.prior + self.all_weights @ jnp.concatenate(squares(means, variances)) / 2
+        sums = map(operator.matmul, self.all_weights, end_to_end(squares(means, variances)))
+        total: Array = reduce(operator.add, sums)
+        return self.prior + total / 2
 
 
 def added(factors: Factors, candidate: Candidate, slot: Array) -> Factors:
