@@ -114,9 +114,10 @@ def test_never_much_worse_than_the_best_for_long():
 def test_those_that_did_better_count_more():
     """Sets of weights are averaged by how well each has done; alike, they count alike."""
     sets = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
-    np.testing.assert_allclose(averaged(sets, np.ones(3)), 1 / 3, rtol=1e-5)
-    np.testing.assert_allclose(averaged(sets, np.zeros(3)), 1 / 3, rtol=1e-5)
-    found = np.asarray(averaged(sets, np.array([1.0, 1.1, 2.0])))
+    np.testing.assert_allclose(averaged(sets, np.ones(3), 40.0), 1 / 3, rtol=1e-5)
+    np.testing.assert_allclose(averaged(sets, np.zeros(3), 40.0), 1 / 3, rtol=1e-5)
+    found = np.asarray(averaged(sets, np.array([1.0, 1.1, 2.0]), 40.0))
     assert found.sum() == pytest.approx(1, abs=1e-6)
     assert found[0] > 2 * found[1] > 100 * found[2]
-    np.testing.assert_allclose(averaged(sets, 2.0**40 * np.array([1.0, 1.1, 2.0])), found, rtol=1e-4)
+    np.testing.assert_allclose(averaged(sets, np.array([1.0, 1.1, 2.0]), 0.0), 1 / 3, rtol=1e-5)  # nothing was observed
+    np.testing.assert_allclose(averaged(sets, 2.0**40 * np.array([1.0, 1.1, 2.0]), 40.0), found, rtol=1e-4)

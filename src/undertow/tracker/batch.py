@@ -20,7 +20,7 @@ from undertow.model.types import Core as ModelCore
 from undertow.programs.program import program
 from undertow.tracker import events, scales, step
 from undertow.tracker.predictors.base import Prediction
-from undertow.tracker.predictors.cp import predicted
+from undertow.tracker.predictors.cp import regression
 
 Tree = TypeVar("Tree")
 
@@ -48,13 +48,11 @@ class Judged:
 
     Attributes:
         values: (M, n).
-        said: Predicted by each CP model (M, n).
         verdict: By member.
         use: Entries that the CP models learn from (M, n).
     """
 
     values: Array
-    said: tuple[Array, ...]
     verdict: step.Verdict
     use: Array
 
@@ -86,13 +84,13 @@ def judge_all(arrays: Arrays, relative: Array, mask: Array, scale: Array, settin
     """`step.judge` for all, with what their CP models predict."""
     values = jnp.where(mask, jax.vmap(scales.scaled)(relative, scale), 0)
     all_said = tuple(
-        jax.vmap(predicted, in_axes=(0, 0, 0, None))(core, values, mask, own)
+        jax.vmap(regression, in_axes=(0, 0, 0, None))(core, values, mask, own)
         for core, own in zip(arrays.models, settings, strict=True)
     )
     nothing = jnp.full(values.shape, jnp.nan, values.dtype)  # seasons are for single trackers
     season = Prediction(nothing, nothing, nothing)
     verdict = jax.vmap(step.judge)(arrays.core, values, mask, scale, season, all_said)
-    return Judged(values, tuple(one.mean for one in all_said), verdict, verdict.for_cp)
+    return Judged(values, verdict, verdict.for_cp)
 
 
 @program()
@@ -118,11 +116,11 @@ def learn_all(
         learning: Whose CP models have learned.
         present: Who has a slice.
     """
+    verdict = judged.verdict
     means = tuple(
         jnp.where(learning[:, None], report.low_rank.reshape(said.shape), said)
-        for report, said in zip(reports, judged.said, strict=True)
+        for report, said in zip(reports, jnp.moveaxis(verdict.means[:, len(step.NAMES) :], 1, 0), strict=True)
     )
-    verdict = judged.verdict
     nothing = jnp.full(judged.values.shape, jnp.nan, judged.values.dtype)
     core, answer = jax.vmap(step.learn)(before.core, verdict, judged.values, mask, scale, nothing, means)
     ranks = jnp.stack([report.rank for report in reports], axis=1).astype(before.ranks.dtype)

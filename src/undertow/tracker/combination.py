@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-FORGETTING = np.array([0.6, 0.9, 0.98], np.float32)
+FORGETTING = np.array([0.6, 0.9, 0.98, 0.995], np.float32)
 """μ of the errors, per slice: from weights that follow at once to weights that are steady."""
 CHOICE_MEMORY = 0.95
 """Forgetting of how well each of these has done."""
-EVIDENCE = 10.0
-"""Power of its error by which each of them counts: half of the slices that are remembered, as in a normal likelihood
-with one error per slice."""
+EVIDENCE = 0.25
+"""Power of its squared error by which each of them counts, per observed entry: as in a normal likelihood over the slices
+that are remembered, in which forty entries say as much as one that is independent of all others."""
 RIDGE = 1e-4
 """Of each predictor's own squared error: those that cannot be told apart share their weight, and one that explodes does
 not make the others alike."""
@@ -41,10 +41,10 @@ def discounted(gram: Array, errors: Array, importance: Array) -> Array:
     return jnp.asarray(FORGETTING)[:, None, None] * gram + (errors * importance) @ errors.T
 
 
-def averaged(weights: Array, errors: Array) -> Array:
-    """One set of weights (K,) out of several (F, K), by how well each has done (F,)."""
+def averaged(weights: Array, errors: Array, entries: Array | float) -> Array:
+    """One set of weights (K,) out of several (F, K), by how well each has done (F,) on so many entries a slice."""
     size = jnp.log(jnp.maximum(errors, 1e-6 * errors.max() + 1e-30))
-    mean: Array = jax.nn.softmax(-EVIDENCE * size) @ weights
+    mean: Array = jax.nn.softmax(-EVIDENCE * entries * size) @ weights
     return mean
 
 

@@ -19,6 +19,7 @@ from undertow.tracker import calibration, events, law, scales
 from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, averaged, discounted, simplex_weights
 from undertow.tracker.predictors.base import Given, Prediction, Predictor
 from undertow.tracker.predictors.covariance import covariances
+from undertow.tracker.predictors.cp import Regression, left_out
 from undertow.tracker.predictors.level import Level, LevelState, older, restart
 
 LEVEL = Level()
@@ -46,6 +47,8 @@ ERROR_MEMORY, REFIT_MEMORY = 8, 20
 """Slices over which the error of the answer is averaged, and what a fit to the slice gains."""
 FEW = 3.0
 """Observed entries that are worth as much as the past."""
+PAST_PACE = 2
+"""Of `FORGETTING`, the pace at which what the past alone says is weighed."""
 PAST = 3
 """Predictors of a slice in which nothing is observed: the level, the last answer, and the season."""
 
@@ -166,7 +169,7 @@ def init(entries: int, cps: int) -> Core:
 
 @program()
 def judge(
-    core: Core, values: Array, mask: Array, scale: Array, season: Prediction, from_cp: tuple[Prediction, ...]
+    core: Core, values: Array, mask: Array, scale: Array, season: Prediction, from_cp: tuple[Regression, ...]
 ) -> Verdict:
     """Predict every entry and decide which observations are wrong; nothing is learned.
 
@@ -176,31 +179,22 @@ def judge(
         mask: True where observed (n,).
         scale: Its number.
         season: What earlier cycles say (n,); NaN where there are none.
-        from_cp: What the CP models say.
+        from_cp: The slice as the CP models have it.
     """
     weight = mask.astype(values.dtype)
     level = LEVEL.predict(core.level, Given(values, weight, core.last))
     away = (values - level.mean) ** 2 / (level.variance + level.noise)
     trusted = weight * jnp.minimum(1, SUSPICIOUS**2 / jnp.maximum(away, 1e-6))
-    given = Given(values, jnp.where(core.seen > 2, trusted, weight), level.mean)
-    others = (one.predict(state, given) for one, state in zip(OTHERS, core.others, strict=True))
-    said = (level, *others, season, *from_cp)
-    means, variances, noises = (
-        jnp.vstack([getattr(one, part) for one in said]) for part in ("mean", "variance", "noise")
-    )
-    # Who has lost track says what the level says.
-    sound = jnp.isfinite(means) & jnp.isfinite(variances) & jnp.isfinite(noises)
-    means, variances, noises = (
-        jnp.where(sound, made, one)
-        for made, one in ((means, level.mean), (variances, level.variance), (noises, level.noise))
-    )
-    claimed, factors = variances + noises, calibration.factors(core.calibration)
-    variances, noises = variances * factors, noises * factors
-    absent = ~sound.any(1)
-    means = _bounded(means, level, scale)
-    before = jax.vmap(simplex_weights, (0, None))(core.gram, absent)
-    previous = averaged(before, core.paces)
-    probability, _, _ = _outliers(core, values, mask, scale, previous, means, variances, noises)
+    trusted = jnp.where(core.seen > 2, trusted, weight)
+    first = _told(core, values, level, season, from_cp, scale, trusted, weight)
+    before = jax.vmap(simplex_weights, (0, None))(core.gram, first.absent)
+    previous = averaged(before, core.paces, weight.sum())
+    probability, _, _ = _outliers(core, values, mask, scale, previous, first)
+    # Once more without what is an outlier by all of them: one that is not seen by a predictor misleads it everywhere.
+    clean = weight * (1 - jnp.where(core.seen < 2, 0, probability))
+    said = _told(core, values, level, season, from_cp, scale, clean, clean)
+    means, variances, noises, absent = said.means, said.variances, said.noises, said.absent
+    probability, _, _ = _outliers(core, values, mask, scale, previous, said)
     x = scales.plain(jnp.where(mask, values, 0), scale)
     size = (x**2).sum() / jnp.maximum(weight.sum(), 1)
     usual = jnp.where(core.size > 0, 0.9 * core.size + 0.1 * size, size)
@@ -223,11 +217,11 @@ def judge(
     judged = mask.any() & (core.seen > 0)
     gram, past_gram = jnp.where(judged, gram, core.gram), jnp.where(judged, past_gram, core.past_gram)
     paces = jnp.where(judged, paces, core.paces)
-    weights = averaged(jax.vmap(simplex_weights, (0, None))(gram, absent), paces)
+    weights = averaged(jax.vmap(simplex_weights, (0, None))(gram, absent), paces, weight.sum())
     gains = _gains(core.refits)
-    answering = averaged(jax.vmap(simplex_weights, (0, None))(gram * gains * gains[:, None], absent), paces)
-    past_weights = simplex_weights(past_gram[-1], jnp.zeros(PAST, bool).at[-1].set(absent[len(NAMES) - 1]))
-    probability, mean, variance = _outliers(core, values, mask, scale, weights, means, variances, noises)
+    answering = averaged(jax.vmap(simplex_weights, (0, None))(gram * gains * gains[:, None], absent), paces, weight.sum())
+    past_weights = simplex_weights(past_gram[PAST_PACE], jnp.zeros(PAST, bool).at[-1].set(absent[len(NAMES) - 1]))
+    probability, mean, variance = _outliers(core, values, mask, scale, weights, said)
     innovation = (values - mean) / jnp.sqrt(variance)
     early = core.seen < 2
     probability = jnp.where(early, 0, probability)
@@ -239,7 +233,7 @@ def judge(
     learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off
     # What is not far off counts even if it is flagged, or flags would make errors look smaller and give more flags.
     counted = jnp.where(jnp.abs(innovation) < FAR, weight * ~found.slice_off, learn) * (core.seen > 1)
-    calibrated = calibration.learned(core.calibration, values - means, claimed, counted)
+    calibrated = calibration.learned(core.calibration, values - means, said.claimed, counted)
     held = _held_out(values, mask, core.seen)
     return Verdict(
         mean=mean,
@@ -267,6 +261,54 @@ def judge(
     )
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What all predictors say of every entry (K, n): means, variances and noises as corrected by what they were worth.
+
+    Attributes:
+        means: Of the entries.
+        variances: Of the entries without noise.
+        noises: Variances of the noise.
+        claimed: Both variances as the predictors have them.
+        absent: Who has nothing to say (K,).
+    """
+
+    means: Array
+    variances: Array
+    noises: Array
+    claimed: Array
+    absent: Array
+
+
+def _told(
+    core: Core,
+    values: Array,
+    level: Prediction,
+    season: Prediction,
+    from_cp: tuple[Regression, ...],
+    scale: Array,
+    weights: Array,
+    for_cp: Array,
+) -> _Told:
+    """What everybody says where observations have these weights, and others for the CP models."""
+    given = Given(values, weights, level.mean)
+    others = (one.predict(state, given) for one, state in zip(OTHERS, core.others, strict=True))
+    said = (level, *others, season, *(left_out(one, values, for_cp) for one in from_cp))
+    means, variances, noises = (
+        jnp.vstack([getattr(one, part) for one in said]) for part in ("mean", "variance", "noise")
+    )
+    # Who has lost track says what the level says.
+    sound = jnp.isfinite(means) & jnp.isfinite(variances) & jnp.isfinite(noises)
+    means, variances, noises = (
+        jnp.where(sound, made, one)
+        for made, one in ((means, level.mean), (variances, level.variance), (noises, level.noise))
+    )
+    factors = calibration.factors(core.calibration)
+    return _Told(
+        _bounded(means, level, scale), variances * factors, noises * factors, variances + noises, ~sound.any(1)
+    )
+
+
 def _bounded(means: Array, level: Prediction, scale: Array) -> Array:
     """On a curved scale, within what the entry's own past makes possible."""
     far = jnp.where(scale == scales.LINEAR, jnp.inf, FARTHEST) * jnp.sqrt(level.variance + level.noise)
@@ -291,18 +333,11 @@ def _held_out(values: Array, mask: Array, slices: Array) -> Array:
 
 
 def _outliers(
-    core: Core,
-    values: Array,
-    mask: Array,
-    scale: Array,
-    weights: Array,
-    means: Array,
-    variances: Array,
-    noises: Array,
+    core: Core, values: Array, mask: Array, scale: Array, weights: Array, said: _Told
 ) -> tuple[Array, Array, Array]:
     """Probability of outliers, mean and variance of the combination."""
-    mean = _combined(weights, means, scale)
-    variance = weights @ (variances + noises + (means - mean) ** 2)
+    mean = _combined(weights, said.means, scale)
+    variance = weights @ (said.variances + said.noises + (said.means - mean) ** 2)
     probability = law.outlier_probability(core.law, (values - mean) / jnp.sqrt(variance))
     return jnp.where(mask, probability, 0), mean, variance
 

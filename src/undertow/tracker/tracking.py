@@ -226,7 +226,7 @@ def _learned(state: Tracking, given: Slice, learning: bool = True) -> tuple[Trac
         missing = mask.size - int(np.count_nonzero(mask))
         pairs = [model.learn(values, use, missing + _withheld(use, mask)) for model in state.cps]
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
-    means = tuple(report.low_rank for report in reports) or tuple(one.mean for one in said)
+    means = tuple(report.low_rank for report in reports) or tuple(verdict.means[len(step.NAMES) :])
     season, seasonal = seasons.fitted(state.season, values, verdict.learn, entries)
     core, answer = step.learn(state.core, verdict, values, flat_mask, scale, seasonal, means)
     after = replace(state, core=core, cps=learned)

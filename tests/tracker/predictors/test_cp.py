@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from undertow.model import level as levels
-from undertow.tracker.predictors.cp import CP, LARGE_SLICE, LARGEST_RANK, configs, left_out
+from undertow.tracker.predictors.cp import CP, LARGE_SLICE, LARGEST_RANK, configs, left_out, of_report
 
 SHAPE, COMPONENTS, LENGTH = (4, 3, 2), 3, 5
 
@@ -30,8 +30,10 @@ def made(filled, seed=0):
 @jax.jit
 def predicted(core, values, mask, report):
     noise, probability = report
-    seen = SimpleNamespace(noise_variance=noise, outlier_probability=probability, usual_noise=noise.mean())
-    return left_out(core, values, mask, seen)
+    seen = SimpleNamespace(
+        low_rank=values, noise_variance=noise, outlier_probability=probability, usual_noise=noise.mean()
+    )
+    return left_out(of_report(core, seen), values.ravel(), mask.ravel().astype(values.dtype))
 
 
 def design_of(core):
@@ -81,13 +83,27 @@ def test_every_entry_is_predicted_without_itself(filled, double):
     np.testing.assert_allclose(found.noise, noise, rtol=1e-9)
 
 
+def test_an_entry_that_is_withheld_misleads_nobody(double):
+    """With no weight, an observation is predicted, and the others are, as if it had not been there."""
+    core, values, mask, _ = made(LENGTH)
+    report = (jnp.ones(SHAPE), jnp.zeros(SHAPE))
+    given = of_report(core, SimpleNamespace(low_rank=values, noise_variance=report[0], outlier_probability=report[1],
+                                            usual_noise=jnp.asarray(1.0)))
+    weights, spoilt = mask.ravel().astype(values.dtype), int(np.flatnonzero(mask)[0])
+    clean = left_out(given, values.ravel(), weights.at[spoilt].set(0))
+    off = left_out(given, values.ravel().at[spoilt].set(1e3), weights.at[spoilt].set(0))
+    np.testing.assert_allclose(off.mean, clean.mean, rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_a_slice_that_does_not_fit_is_not_taken_for_a_noisy_one(double):
     """A report that blames the slice's noise leaves the noise of the stream as it usually is."""
     core, values, mask, report = made(LENGTH)
     usual = predicted(core, values, mask, report).noise
-    stub = SimpleNamespace(noise_variance=100 * report[0], outlier_probability=report[1], usual_noise=report[0].mean())
-    np.testing.assert_allclose(left_out(core, values, mask, stub).noise, usual, rtol=1e-9)
+    noisy = SimpleNamespace(
+        low_rank=values, noise_variance=100 * report[0], outlier_probability=report[1], usual_noise=report[0].mean()
+    )
+    np.testing.assert_allclose(of_report(core, noisy).noise, usual, rtol=1e-9)
 
 
 def test_a_nearly_empty_slice_follows_the_past(double):

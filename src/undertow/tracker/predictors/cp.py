@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.tree_util import register_dataclass
 
 from undertow.config import Config, make_config
 from undertow.engine.capacity import missing_capacity, separable, with_fitting_slots
@@ -63,9 +64,9 @@ class CP:
         """Nothing seen; slices come in units of the stream."""
         return cls(replace(init(config, shape), unit=1.0))
 
-    def predict(self, values: Array, mask: Array) -> Prediction:
-        """Every entry without itself (n,)."""
-        made: Prediction = predicted(self.state.core, values, mask, self.state.settings)
+    def predict(self, values: Array, mask: Array) -> Regression:
+        """The slice as a regression on its temporal row; `left_out` predicts every entry from it."""
+        made: Regression = regression(self.state.core, values, mask, self.state.settings)
         return made
 
     def learn(self, values: Array, mask: Array, missing: int) -> tuple[CP, Report]:
@@ -100,37 +101,69 @@ def _shaped(values: Array, mask: Array, shape: tuple[int, ...]) -> tuple[Array, 
     return values.reshape(shape), mask.reshape(shape)
 
 
+@register_dataclass
+@dataclass(frozen=True)
+class Regression:
+    """A slice as a linear regression on its temporal row c ~ N(centre, 1 / precision), with the factors as they are.
+
+    Attributes:
+        design: Products of the rows of all modes (n, R).
+        centre: (R,).
+        precision: (R,).
+        level: Mean of every entry without the low rank (n,).
+        level_variance: (n,).
+        noise: Variance of the noise (n,).
+        trust: Share of its precision that the model itself leaves every entry (n,).
+    """
+
+    design: Array
+    centre: Array
+    precision: Array
+    level: Array
+    level_variance: Array
+    noise: Array
+    trust: Array
+
+
 @program()
-def predicted(core: Core, values: Array, mask: Array, settings: Settings) -> Prediction:
-    """Every entry without itself, as this model has it; flat (n,)."""
+def regression(core: Core, values: Array, mask: Array, settings: Settings) -> Regression:
+    """The regression of a slice, flat (n,), as this model has it."""
     shape = core.window.values.shape[1:]
-    values, mask = values.reshape(shape), mask.reshape(shape)
-    return left_out(core, values, mask, infer(core, values, mask, settings))
+    return of_report(core, infer(core, values.reshape(shape), mask.reshape(shape), settings))
 
 
-def left_out(core: Core, values: Array, mask: Array, report: Report) -> Prediction:
-    """Every observed entry as the factors and the other entries of the slice have it; flat (n,)."""
-    factors = core.factors
-    design = _design(factors)
-    centre, precision = _row_prior(factors.row_means, core.window, factors.precision)
-    flat_mask, y = mask.ravel(), values.ravel()
-    level, level_variance = _level(core, y)
-    y = y - level
+def of_report(core: Core, report: Report) -> Regression:
+    """The regression of the slice that is reported."""
+    centre, precision = _row_prior(core.factors.row_means, core.window, core.factors.precision)
+    level, level_variance = _level(core, report.low_rank.ravel())
     noise = report.noise_variance.ravel() + 1e-12
     # As the stream usually is: a slice that does not fit must not pass for a noisy one.
     noise = noise * jnp.clip(report.usual_noise / noise.mean(), 1e-6, 1)
-    trust = jnp.where(flat_mask, (1 - report.outlier_probability.ravel()) / (noise + level_variance), 0)
-    gram = design.T @ (trust[:, None] * design) + jnp.diag(precision)
+    trust = 1 - report.outlier_probability.ravel()
+    return Regression(_design(core.factors), centre, precision, level, level_variance, noise, trust)
+
+
+def left_out(given: Regression, values: Array, weights: Array) -> Prediction:
+    """Every observed entry as the factors and the other entries of the slice have it; flat (n,).
+
+    Args:
+        given: The slice as a regression.
+        values: (n,).
+        weights: Of every observation in [0, 1], 0 where there is none (n,).
+    """
+    design, y = given.design, values - given.level
+    trust = weights * given.trust / (given.noise + given.level_variance)
+    gram = design.T @ (trust[:, None] * design) + jnp.diag(given.precision)
     # In units of its diagonal, or single precision would not do where sizes differ by orders of magnitude.
     unit = jax.lax.rsqrt(jnp.diag(gram))
     root = jnp.linalg.cholesky(gram * unit * unit[:, None] + 1e-6 * jnp.eye(unit.size))
     inverse = jax.scipy.linalg.cho_solve((root, True), jnp.diag(unit)) * unit[:, None]
-    row = inverse @ (design.T @ (trust * y) + precision * centre)
+    row = inverse @ (design.T @ (trust * y) + given.precision * given.centre)
     fit, variance = design @ row, ((design @ inverse) * design).sum(1)
     left = 1 - jnp.minimum(variance * trust, 0.999)
     mean = jnp.where(trust > 0, y - (y - fit) / left, fit)
     variance = jnp.where(trust > 0, variance / left, variance)
-    return Prediction(mean + level, variance + level_variance, noise)
+    return Prediction(mean + given.level, variance + given.level_variance, given.noise)
 
 
 def _level(core: Core, like: Array) -> tuple[Array, Array]:
