@@ -11,6 +11,7 @@ import undertow as ut
 from undertow.inputs.dense import as_slice
 from undertow.tracker import step
 from undertow.tracker.predictors.base import Prediction
+from undertow.tracker.predictors.cp import Regression
 from undertow.tracker.tracking import RECENT, remembered
 
 SHAPE, NOISE = (6, 5), 0.1
@@ -98,8 +99,10 @@ def test_the_first_slice_leaves_the_types_of_all_arrays():
     """Else every program would be compiled twice."""
 
     def after(core, values, mask, scale):
-        said = (Prediction(values, values, values),) * 2
-        verdict = step.judge(core, values, mask, scale, said[0], said)
+        said = Prediction(values, values, values)
+        design, row = jnp.outer(values, values[:4]), values[:4]
+        regressions = (Regression(design, row, row, values, values, values, values),) * 2
+        verdict = step.judge(core, values, mask, scale, said, regressions)
         return step.learn(core, verdict, values, mask, scale, values, (values, values))[0]
 
     def avals(core):
