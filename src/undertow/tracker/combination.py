@@ -19,8 +19,8 @@ FORGETTING = np.array([0.6, 0.9, 0.98, 0.995], np.float32)
 CHOICE_MEMORY = 0.95
 """Forgetting of how well each of these has done."""
 EVIDENCE = 0.25
-"""Power of its squared error by which each of them counts, per observed entry: as in a normal likelihood over the slices
-that are remembered, in which forty entries say as much as one that is independent of all others."""
+"""Power of its squared error by which each of them counts, per observed entry: as in a normal likelihood over the
+slices that are remembered, in which forty entries say as much as one that is independent of all others."""
 RIDGE = 1e-4
 """Of each predictor's own squared error: those that cannot be told apart share their weight, and one that explodes does
 not make the others alike."""

@@ -193,7 +193,7 @@ def judge(
     # Once more without what is an outlier by all of them: one that is not seen by a predictor misleads it everywhere.
     clean = weight * (1 - jnp.where(core.seen < 2, 0, probability))
     said = _told(core, values, level, season, from_cp, scale, clean, clean)
-    means, variances, noises, absent = said.means, said.variances, said.noises, said.absent
+    means, absent = said.means, said.absent
     probability, _, _ = _outliers(core, values, mask, scale, previous, said)
     x = scales.plain(jnp.where(mask, values, 0), scale)
     size = (x**2).sum() / jnp.maximum(weight.sum(), 1)
@@ -217,9 +217,11 @@ def judge(
     judged = mask.any() & (core.seen > 0)
     gram, past_gram = jnp.where(judged, gram, core.gram), jnp.where(judged, past_gram, core.past_gram)
     paces = jnp.where(judged, paces, core.paces)
-    weights = averaged(jax.vmap(simplex_weights, (0, None))(gram, absent), paces, weight.sum())
     gains = _gains(core.refits)
-    answering = averaged(jax.vmap(simplex_weights, (0, None))(gram * gains * gains[:, None], absent), paces, weight.sum())
+    weights, answering = (
+        averaged(jax.vmap(simplex_weights, (0, None))(errors_of, absent), paces, weight.sum())
+        for errors_of in (gram, gram * gains * gains[:, None])
+    )
     past_weights = simplex_weights(past_gram[PAST_PACE], jnp.zeros(PAST, bool).at[-1].set(absent[len(NAMES) - 1]))
     probability, mean, variance = _outliers(core, values, mask, scale, weights, said)
     innovation = (values - mean) / jnp.sqrt(variance)
@@ -238,7 +240,7 @@ def judge(
     return Verdict(
         mean=mean,
         variance=variance,
-        noise=weights @ noises,
+        noise=weights @ said.noises,
         probability=probability,
         learn=learn,
         held=held,

@@ -87,8 +87,12 @@ def test_an_entry_that_is_withheld_misleads_nobody(double):
     """With no weight, an observation is predicted, and the others are, as if it had not been there."""
     core, values, mask, _ = made(LENGTH)
     report = (jnp.ones(SHAPE), jnp.zeros(SHAPE))
-    given = of_report(core, SimpleNamespace(low_rank=values, noise_variance=report[0], outlier_probability=report[1],
-                                            usual_noise=jnp.asarray(1.0)))
+    given = of_report(
+        core,
+        SimpleNamespace(
+            low_rank=values, noise_variance=report[0], outlier_probability=report[1], usual_noise=jnp.asarray(1.0)
+        ),
+    )
     weights, spoilt = mask.ravel().astype(values.dtype), int(np.flatnonzero(mask)[0])
     clean = left_out(given, values.ravel(), weights.at[spoilt].set(0))
     off = left_out(given, values.ravel().at[spoilt].set(1e3), weights.at[spoilt].set(0))
