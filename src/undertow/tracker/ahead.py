@@ -37,6 +37,8 @@ FORGETTING = 0.9
 """Of errors and of the factor of error bars, per forecast of a horizon that came true."""
 BLOCK = 16
 """Horizons are computed in blocks of this size, so that few programs are compiled."""
+TOGETHER = 4
+"""Forecasts are scored in multiples of this number, so that few programs are compiled."""
 MOST_PENDING, PENDING_NUMBERS = 8, 4_000_000
 """Forecasts of a horizon that are pending at a time, at most, and the numbers that all of them may hold."""
 NEARNESS = 3.0
@@ -132,14 +134,19 @@ def _candidates(core: Core, model: ModelCore, season: Season, horizons: list[int
 def _scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_]) -> Ahead:
     """With forecasts of this slice compared with what was observed; those of slices that never came are dropped."""
     table = dict(ahead.scored)
-    for horizon, several in ahead.pending.items():
-        for one in several:
-            if one.due != clock or not trusted.any():
-                continue
+    due = [(horizon, one) for horizon, several in ahead.pending.items() for one in several if one.due == clock]
+    if due and trusted.any():
+        size = -(-len(due) // TOGETHER) * TOGETHER
+        asked = [due[min(position, len(due) - 1)] for position in range(size)]
+        means, std, grams = (
+            np.stack(part)
+            for part in zip(*((one.means, one.std, _nearby(ahead, horizon)[0]) for horizon, one in asked), strict=True)
+        )
+        found = (np.asarray(part) for part in _compared(values, trusted, means, std, grams))
+        for (horizon, _), gram, factor in zip(due, *found, strict=False):
             before = table.get(horizon, Scored(np.zeros((len(CANDIDATES),) * 2, np.float32)))
-            gram, factor = _compared(values, trusted, one.means, one.std, _nearby(ahead, horizon)[0])
             factor = before.factor + max(1 / (before.count + 1), 1 - FORGETTING) * (float(factor) - before.factor)
-            table[horizon] = Scored(np.float32(FORGETTING) * before.gram + np.asarray(gram), factor, before.count + 1)
+            table[horizon] = Scored(np.float32(FORGETTING) * before.gram + gram, factor, before.count + 1)
     table = {horizon: one for horizon, one in table.items() if horizon in LADDER or horizon in ahead.pending}
     left = {horizon: tuple(one for one in several if one.due > clock) for horizon, several in ahead.pending.items()}
     return Ahead({horizon: several for horizon, several in left.items() if several}, table)
@@ -157,16 +164,22 @@ def _nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
 
 
 @program()
-def _compared(values: Array, trusted: Array, means: Array, std: Array, gram: Array) -> tuple[Array, Array]:
-    """Errors of the candidates (C, C), relative to the slice, and the log factor that its error bars needed.
+def _compared(values: Array, trusted: Array, means: Array, std: Array, grams: Array) -> tuple[Array, Array]:
+    """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and the log factors (M,).
+
+    Errors are relative to the slice; a factor is what the error bars needed.
 
     A program because rounding in NumPy depends on where arrays lie in memory, and a saved tracker goes on bit for bit.
     """
     size = jnp.maximum(jnp.where(trusted, values**2, 0).sum(), 1e-12 * trusted.sum())
-    errors = jnp.where(trusted, values - means, 0) * jax.lax.rsqrt(size)
-    off = jnp.abs(values - simplex_weights(gram) @ means) / std
-    widest = jnp.nanquantile(jnp.where(trusted, off, jnp.nan), 0.95)
-    return errors @ errors.T, jnp.log(jnp.maximum(widest / 1.96, 0.1))
+
+    def compared(means: Array, std: Array, gram: Array) -> tuple[Array, Array]:
+        errors = jnp.where(trusted, values - means, 0) * jax.lax.rsqrt(size)
+        off = jnp.abs(values - simplex_weights(gram) @ means) / std
+        widest = jnp.nanquantile(jnp.where(trusted, off, jnp.nan), 0.95)
+        return errors @ errors.T, jnp.log(jnp.maximum(widest / 1.96, 0.1))
+
+    return jax.vmap(compared)(means, std, grams)
 
 
 @program()
