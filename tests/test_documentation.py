@@ -27,7 +27,15 @@ def name(page):
     return str(page.relative_to(ROOT))
 
 
-LONG = ("fleets.md", "sparse-slices.md", "settings.md", "video.md", "find-outliers.md", "look-at-a-stream.md")
+LONG = (
+    "fleets.md",
+    "sparse-slices.md",
+    "settings.md",
+    "video.md",
+    "find-outliers.md",
+    "look-at-a-stream.md",
+    "large-slices.md",
+)
 """Pages whose code takes tens of seconds: of fleets, sparse slices and pictures there are tests of their own."""
 
 

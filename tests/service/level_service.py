@@ -1,5 +1,6 @@
 """A service with a model that compiles nothing, as a process of its own: ``level_service.py STORE PORT``."""
 
+import os
 import sys
 from types import SimpleNamespace
 
@@ -55,5 +56,14 @@ class Level:
 
 
 if __name__ == "__main__":
-    settings = Settings(sys.argv[1], port=int(sys.argv[2]), limits=Limits(checkpoint_every=20))
+    subscribe, publish = (
+        tuple(filter(None, [os.environ.get(f"UNDERTOW_TEST_{name}")])) for name in ("SUBSCRIBE", "PUBLISH")
+    )
+    settings = Settings(
+        sys.argv[1],
+        port=int(sys.argv[2]),
+        limits=Limits(checkpoint_every=20),
+        subscribe=subscribe,
+        publish=publish,
+    )
     Server(settings, Models(Level, Level.load)).run(lambda address: print(address, flush=True))

@@ -66,6 +66,10 @@ class ResultOptions:
     spreadsheet_safe: Annotated[
         bool, _option("Results", "Alerts as CSV: no text is a formula to a spreadsheet.", "--spreadsheet-safe")
     ] = False
+    publish: Annotated[
+        str | None,
+        _option("Results", "Publish every slice's numbers and alerts: nats://host/subject[?keep=mean], kafka://…"),
+    ] = None
     report: Annotated[bool, _option("Results", "Write the report too.", "--report")] = False
 
 
@@ -208,6 +212,7 @@ def run(
         false_alarms=None if incidents.false_alarms == "none" else incidents.false_alarms,
         slice_seconds=incidents.slice_seconds,
         deliver=tuple(incidents.deliver or ()),
+        publish=results.publish,
         limit=limit,
         on_bad=reading.on_bad,  # type: ignore[arg-type]
         **asdict(checkpoints),

@@ -22,6 +22,12 @@ def serve(
     deliver: Annotated[
         list[str] | None, typer.Option(help="Send incidents to a .jsonl file, https://…, smtp://…, nats://…")
     ] = None,
+    subscribe: Annotated[
+        list[str] | None, typer.Option(help="Feed a stream: NAME=nats://host/subject or NAME=kafka://host/topic.")
+    ] = None,
+    publish: Annotated[
+        list[str] | None, typer.Option(help="Publish what was found in a stream, in the same form.")
+    ] = None,
     limit: Annotated[list[str] | None, typer.Option(help="A limit, such as streams=2000; --limits lists them.")] = None,
     limits: Annotated[bool, typer.Option("--limits", help="Show all limits and exit.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Fill the page with a moving example.")] = False,
@@ -38,7 +44,15 @@ def serve(
         return
     given = Limits(**_limits(limit or [], {one.name for one in fields(Limits)}))
     settings = Settings(
-        store, host, port, os.environ.get("UNDERTOW_TOKEN"), tuple(name or ()), given, tuple(deliver or ())
+        store,
+        host,
+        port,
+        os.environ.get("UNDERTOW_TOKEN"),
+        tuple(name or ()),
+        given,
+        tuple(deliver or ()),
+        tuple(subscribe or ()),
+        tuple(publish or ()),
     )
     server = Server(settings)
     console = Console(stderr=True)

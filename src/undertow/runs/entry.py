@@ -42,6 +42,7 @@ def run(
     false_alarms: str | float | None = DEFAULT,
     slice_seconds: float | None = None,
     deliver: Sequence[str] = (),
+    publish: str | None = None,
     progress: Callable[[Progress], None] | None = None,
     notify: Callable[[str], None] | None = None,
     load: Callable[[bytes], Model] | None = None,
@@ -70,6 +71,8 @@ def run(
         slice_seconds: time between slices, where slices have no dates.
         deliver: where each incident is sent when it opens and when it closes, once each: "incidents.jsonl", "https://…",
             "smtp://host/?to=…" or "nats://host/subject".
+        publish: where the numbers and alerts of every slice are published, "nats://host/subject" or
+            "kafka://host/topic"; with arrays after "?keep=mean,std".
         progress: called with a `Progress` for every slice, once it is written; a few slices after the model.
         notify: called with sentences that a user should see.
         load: reads what ``model.to_bytes()`` gave; `undertow.from_bytes` by default.
@@ -101,6 +104,7 @@ def run(
         false_alarms,
         slice_seconds,
         deliver,
+        publish,
     )
     _require_packages(options)
     folder = Path(store)

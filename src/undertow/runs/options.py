@@ -10,6 +10,7 @@ from undertow.incidents import FalseAlarms
 from undertow.incidents.delivery import channel
 from undertow.incidents.rate import DEFAULT
 from undertow.runs.errors import RunError
+from undertow.runs.publishing import asked
 from undertow.runs.store.alerts import Format
 from undertow.runs.store.layout import (
     DEFAULT_KEEP,
@@ -48,6 +49,7 @@ class RunOptions:
     false_alarms: str | float | None = DEFAULT
     slice_seconds: float | None = None
     deliver: Sequence[str] = ()
+    publish: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", parse_keep(self.keep))
@@ -70,6 +72,8 @@ class RunOptions:
                 FalseAlarms.parse(self.false_alarms)
             except ValueError as error:
                 raise RunError(f"{error}, or none") from None
+        if self.publish is not None:
+            parse_keep(asked(self.publish))
         for address in self.deliver:
             try:
                 channel(address)

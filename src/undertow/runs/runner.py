@@ -19,8 +19,9 @@ from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, stopped
 from undertow.runs.errors import RunError, RunInterrupted, StoreError, disk_is_full, reason
 from undertow.runs.identity import describe, identify, other_remedies, require_same
 from undertow.runs.interrupt import Interrupt
-from undertow.runs.options import RunOptions
+from undertow.runs.options import RunOptions, parse_keep
 from undertow.runs.progress import Progress, RunSummary, Speed
+from undertow.runs.publishing import ResultSink, asked
 from undertow.runs.sinks import Sinks
 from undertow.runs.store.folder import PRIVATE, holds_slices
 from undertow.runs.store.layout import EVENTS, Layout
@@ -175,7 +176,11 @@ class Runner:
         if self._options.deliver:
             channels = [channel(address) for address in self._options.deliver]
             self._courier = Courier(Outbox(self._private), channels, self._stream.name, self._stream.fingerprint)
-        return Sinks(self._folder, layout, self._options, self._courier)
+        published, address = None, self._options.publish
+        if address is not None:
+            keep = parse_keep(asked(address))
+            published = ResultSink(address, keep, self._stream.name, self._stream.fingerprint)
+        return Sinks(self._folder, layout, self._options, self._courier, published)
 
     def _restarted(self, position: dict[str, Any] | None) -> dict[str, Any] | None:
         """The beginning of a pipe that brings nothing but new slices."""
@@ -276,6 +281,8 @@ class Runner:
         model = self._model.to_bytes() if self._slices else b""
         checkpoint = RunCheckpoint(self._slices, self._position, self._identity, model=model)
         writer.do(partial(self._sinks.checkpoint, checkpoint))
+        if hasattr(self._stream, "done"):  # of a broker, which must not let go of anything before
+            writer.do(partial(self._stream.done, self._position))
         self._checkpointed, self._checkpoint_time = self._slices, time.monotonic()
 
     def _report(self) -> None:

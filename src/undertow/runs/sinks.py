@@ -16,6 +16,7 @@ from undertow.incidents import Incident, Incidents
 from undertow.incidents.delivery import Courier
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint
 from undertow.runs.options import RunOptions
+from undertow.runs.publishing import ResultSink
 from undertow.runs.store.alerts import AlertSink, open_sink, rows_of
 from undertow.runs.store.events import Chronicle, in_words
 from undertow.runs.store.folder import PRIVATE
@@ -40,7 +41,14 @@ class Sinks:
         incidents: those of this run by their number, as they are now.
     """
 
-    def __init__(self, folder: Path, layout: Layout, options: RunOptions, courier: Courier | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        layout: Layout,
+        options: RunOptions,
+        courier: Courier | None = None,
+        published: ResultSink | None = None,
+    ) -> None:
         self._layout = layout
         self._threshold = options.threshold
         self._store = StoreWriter(folder, layout)
@@ -63,7 +71,7 @@ class Sinks:
                 layout.shape, layout.labels, options.false_alarms, options.slice_seconds, layout.dims
             )
             self._incident_file = IncidentFile(folder)
-        self._courier = courier
+        self._courier, self._published = courier, published
 
     @property
     def open_incidents(self) -> int:
@@ -114,6 +122,8 @@ class Sinks:
             self._alerts.add(index, rows)
             self.alerts += len(rows)
         self._look_for_incidents(item, result)
+        if self._published is not None:
+            self._published.add(index, item, result, self.last, flagged)
         self.flags.update(result.status.codes)
         in_force = getattr(result, "settings", None)
         if in_force:  # with what depends on the stream, such as the largest rank
@@ -121,6 +131,8 @@ class Sinks:
 
     def checkpoint(self, checkpoint: RunCheckpoint) -> None:
         """Make everything so far durable, then replace the checkpoint atomically."""
+        if self._published is not None:
+            self._published.flush()
         if self._alerts is not None:
             self._alerts.flush()
         self._store.flush(self._attributes)
@@ -137,6 +149,8 @@ class Sinks:
         for file in (self._alerts, self._incident_file):
             if file is not None:
                 file.close()
+        if self._published is not None:
+            self._published.close()
 
     def _look_for_incidents(self, item: Item, result: Any) -> None:
         if self._watch is None or self._incident_file is None:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from undertow import __version__
 from undertow.incidents.delivery import Courier, Outbox, channel
-from undertow.service import pages, routes, schemas, sockets
+from undertow.service import broker, pages, routes, schemas, sockets
 from undertow.service.answers import as_json
 from undertow.service.errors import Busy, ServiceError
 from undertow.service.hosted import Models, trackers
@@ -51,6 +51,7 @@ def make_app(
             made = models or trackers()
             courier = _courier(settings)
             streams = Streams(store, made, settings.limits, hub, metrics, failed, courier)
+            workers = _workers(settings, streams)
             app.state.loop = asyncio.get_running_loop()
             app.state.settings, app.state.hub, app.state.metrics, app.state.streams = settings, hub, metrics, streams
             _LOG.info("started", extra={"fields": {"streams": len(streams.all()), "version": __version__}})
@@ -58,6 +59,8 @@ def make_app(
                 yield
             finally:
                 hub.close()
+                for worker in workers:
+                    await asyncio.to_thread(worker.stop)
                 await asyncio.to_thread(streams.stop)
                 for sentence in [] if courier is None else await asyncio.to_thread(courier.close):
                     _LOG.warning("not delivered", extra={"fields": {"reason": sentence}})
@@ -86,6 +89,16 @@ def _courier(settings: Settings) -> Courier | None:
         return None
     settings.outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Courier(Outbox(settings.outbox), [channel(address) for address in settings.deliver], "")
+
+
+def _workers(settings: Settings, streams: Streams) -> list[broker.Worker]:
+    """Who feeds streams from a broker, and who publishes what was found."""
+    fed, told = broker.named(settings.subscribe), broker.named(settings.publish)
+    both: list[tuple[type[broker.Worker], tuple[str, str]]] = [(broker.Subscription, one) for one in fed]
+    both += [(broker.Publication, one) for one in told]
+    if both:
+        settings.outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return [kind(streams, name, address, settings.outbox) for kind, (name, address) in both]
 
 
 def _add_health(app: FastAPI) -> None:

@@ -58,6 +58,8 @@ class Settings:
         limits: Bounds.
         deliver: Where each incident is sent when it opens and when it closes: a file of JSON lines, https://…, smtp://…,
             nats://….
+        subscribe: Streams that are fed by a broker, ``name=nats://host/subject``.
+        publish: Streams whose results are published, in the same form.
     """
 
     store: str = "undertow-service.db"
@@ -67,10 +69,12 @@ class Settings:
     names: tuple[str, ...] = ()
     limits: Limits = Limits()
     deliver: tuple[str, ...] = ()
+    subscribe: tuple[str, ...] = ()
+    publish: tuple[str, ...] = ()
 
     @property
     def outbox(self) -> Path:
-        """Folder of what is still to be sent."""
+        """Folder of what is still to be sent, and of how far brokers were read."""
         return Path("undertow-service.outbox" if "://" in self.store else f"{self.store}.outbox")
 
     def __post_init__(self) -> None:

@@ -24,6 +24,11 @@ class Follow:
         """End every wait, now and from now on; may be called from another thread."""
         self._stopped.set()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopped.is_set()
+
     def wait(self, grew: Callable[[], bool]) -> bool:
         """Whether there is more: True as soon as ``grew()`` is, False once nothing came for ``idle`` seconds."""
         begin = time.monotonic()

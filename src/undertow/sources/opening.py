@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from undertow.sources.base import StreamError
+from undertow.sources.brokers.base import is_address
+from undertow.sources.brokers.source import open_broker
 from undertow.sources.errors import closed_on_error, one_sentence
 from undertow.sources.following import Follow
 from undertow.sources.formats.arrays import open_array
@@ -58,13 +60,14 @@ def open_stream(
     poll: float = 0.5,
     on_bad: str = "stop",
 ) -> PreparedStream:
-    """Open a file, a folder, a pipe (``"-"``: standard input) or an array as a stream of slices.
+    """Open a file, a folder, a pipe (``"-"``: standard input), a broker's messages or an array as a stream of slices.
 
     The command line takes the same options with dashes (``--time-axis``) and shows these texts as their help.
 
     Args:
-        source: A path, ``"-"``, an array (NumPy, dask, zarr, h5py, JAX, torch), ``xarray.DataArray`` or ``Dataset``,
-            or a frame of pandas or polars: wide (rows are times, columns entries) or long (one row per entry).
+        source: A path, ``"-"``, ``nats://host/subject``, ``kafka://host/topic``, an array (NumPy, dask, zarr, h5py,
+            JAX, torch), ``xarray.DataArray`` or ``Dataset``, or a frame of pandas or polars: wide (rows are times,
+            columns entries) or long (one row per entry).
         format: Format, if the name does not show it: npy, csv, video, …
         time_axis: Axis (number) or dimension (name) of time.
         select: Parts of modes and of time: row=10:20, src=A,B, time=2024-01..2024-03; in Python also a mapping.
@@ -139,6 +142,9 @@ def _prepare(source: Source, options: SourceOptions, preparation: Preparation) -
 
 def _open_source(source: Any, options: SourceOptions) -> Source:
     if isinstance(source, (str, os.PathLike)):
+        if is_address(os.fspath(source)):
+            with one_sentence(f"{source} could not be opened", "check the address and that the broker runs"):
+                return open_broker(os.fspath(source), options)
         if os.fspath(source) != "-":
             return _open_path(Path(source), options)
         if not hasattr(sys.stdin, "buffer") or sys.stdin.isatty():

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, BadInputError, Item, Label, StreamError
+from undertow.sources.brokers.source import BrokerSource
 from undertow.sources.errors import check_real, foreign_position, left_out, one_sentence
 from undertow.sources.formats.base import Raw, Source, count_in
 from undertow.sources.options import Preparation, SourceOptions
@@ -140,6 +141,12 @@ class PreparedStream:
                         keeper.record(raw.time)
                         yield Item(values, raw.time, _position(index + 1, raw.position, keeper))
                 index, inner = index + 1, raw.position
+
+    def done(self, position: Mapping[str, JSON] | None) -> None:
+        """Everything up to this position is safe: a broker may let go of it. Nothing else needs to know."""
+        inner = (position or {}).get("source")
+        if isinstance(self._source, BrokerSource) and isinstance(inner, dict):
+            self._source.done(inner)
 
     def close(self) -> None:  # noqa: D102
         self._source.close()

@@ -1,0 +1,237 @@
+"""Streams of the service fed by a broker, and their results given to one.
+
+A subscription writes down which message comes next and which number its first slice will have before it pushes it. If
+the process dies, it pushes that message again with the same numbers, and the service knows a number that it has. The
+broker is told once the slices survive. A publication writes down how far the broker has what the store keeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+
+from undertow.service.answers import kept_json
+from undertow.service.bodies import Given
+from undertow.service.errors import Busy, Invalid, NotFound, ServiceError
+from undertow.service.spec import checked_name, checked_spec
+from undertow.service.streams import Stream, Streams
+from undertow.service.times import checked
+from undertow.sources.base import BadInputError, StreamError
+from undertow.sources.brokers.base import Message, is_address
+from undertow.sources.brokers.publishing import publisher
+from undertow.sources.brokers.slices import parts
+from undertow.sources.brokers.source import open_log
+from undertow.sources.following import Follow
+
+_LOG = logging.getLogger("undertow.service")
+_PAUSE = 0.5
+_AT_ONCE = 64
+_SOME_TIME = 5.0
+Answer = TypeVar("Answer")
+
+
+def named(texts: tuple[str, ...]) -> list[tuple[str, str]]:
+    """``stream=nats://host/subject`` as the name of the stream and the address.
+
+    Raises:
+        ServiceError: It is not of that form.
+    """
+    pairs = []
+    for text in texts:
+        name, sign, address = text.partition("=")
+        if not sign or not is_address(address):
+            raise ServiceError(f"it must be STREAM=nats://host/subject or STREAM=kafka://host/topic, got {text!r}")
+        pairs.append((checked_name(name), address))
+    return pairs
+
+
+class Mark:
+    """A few numbers in a file that is replaced as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.numbers: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+
+    def write(self, **numbers: int) -> None:
+        """Durable when this returns."""
+        self.numbers = numbers
+        other = self._path.with_suffix(".new")
+        with open(other, "w") as file:
+            json.dump(numbers, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(other, self._path)
+
+
+class Worker:
+    """A thread that goes on until it is stopped, whatever the broker does.
+
+    Args:
+        streams: Of the service.
+        name: Of the stream.
+        address: Of the broker.
+        folder: Where its mark is kept.
+    """
+
+    kind = ""
+
+    def __init__(self, streams: Streams, name: str, address: str, folder: Path) -> None:
+        self._streams, self._name, self._address = streams, name, address
+        self._mark = Mark(folder / f"{self.kind}-{name}.json")
+        self._loop = asyncio.get_running_loop()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._go_on, name=f"undertow {self.kind}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._stopped.set()
+        self._thread.join(5.0)
+
+    def _ask(self, question: Coroutine[Any, Any, Answer]) -> Answer:
+        """Something of the service, which lives in its loop."""
+        return asyncio.run_coroutine_threadsafe(question, self._loop).result(60)
+
+    def _go_on(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._work()
+            except Exception as error:  # a broker that is away, or a stream that was deleted
+                if not self._stopped.is_set():
+                    self._say(str(error) or type(error).__name__)
+            self._stopped.wait(_SOME_TIME)
+
+    def _work(self) -> None:
+        raise NotImplementedError
+
+    def _say(self, what: str) -> None:
+        _LOG.warning("%s of %s: %s", self.kind, self._name, what, extra={"fields": {"stream": self._name}})
+
+
+class Subscription(Worker):
+    """Feeds a stream, which takes slices from nobody else; it is made for the first slice if it is not there."""
+
+    kind = "subscription"
+
+    def stop(self) -> None:
+        """End it, with every wait."""
+        self._stopped.set()
+        if hasattr(self, "_follow"):
+            self._follow.stop()
+        super().stop()
+
+    def _work(self) -> None:
+        self._follow = Follow()
+        log = open_log(self._address)
+        try:
+            for message in log.after(max(0, self._mark.numbers.get("message", 1) - 1), self._follow):
+                if self._stopped.is_set():
+                    return
+                self._take(message)
+                log.done(message.number)
+        finally:
+            log.close()
+
+    def _take(self, message: Message) -> None:
+        """Push the slices of a message, under the numbers that they were meant to have if this is not the first try."""
+        known = self._mark.numbers
+        if message.number < known.get("message", 0):
+            return
+        stream = self._stream_for(message)
+        if stream is None:
+            return
+        again = message.number == known.get("message")
+        first = known["first"] if again else stream.next
+        sequence = known["before"] if again else known.get("sequence", 0)
+        given, newest = self._given(message, stream, first, sequence)
+        self._mark.write(message=message.number, first=first, before=sequence, sequence=newest)
+        while given and not self._stopped.is_set():
+            try:
+                self._ask(self._streams.push(stream, given, wait=False))
+                return
+            except Busy as error:
+                self._stopped.wait(error.retry_after)
+            except Invalid as error:
+                return self._say(f"message {message.number} is left out ({error})")
+        if given:
+            raise StreamError("stopped before the message was taken")
+
+    def _given(self, message: Message, stream: Stream, first: int, sequence: int) -> tuple[list[Given], int]:
+        """The slices with their numbers, without those that their sender had sent before."""
+        found: list[Given] = []
+        try:
+            for part in parts(message, self._address.rpartition("@")[2], len(stream.spec.shape)):
+                if part.sequence is not None:
+                    if part.sequence < sequence:
+                        continue
+                    sequence = part.sequence + 1
+                if part.values.shape != stream.spec.shape:
+                    raise BadInputError(f"slices have the shape {stream.spec.shape}, got {part.values.shape}")
+                when = None if part.time is None else checked(_plain(part.time))
+                found.append(Given(part.values, when, first + len(found)))
+        except (BadInputError, Invalid) as error:
+            self._say(f"message {message.number} is left out ({error})")
+            return [], sequence
+        return found, sequence
+
+    def _stream_for(self, message: Message) -> Stream | None:
+        try:
+            return self._streams.get(self._name)
+        except NotFound:
+            pass
+        try:
+            shape = parts(message, self._name, None)[0].values.shape
+            spec = checked_spec({"shape": shape}, self._streams.limits)
+        except (BadInputError, ServiceError, IndexError) as error:
+            self._say(f"message {message.number} is left out ({error})")
+            return None
+        return self._ask(self._streams.create(self._name, spec))[0]
+
+
+class Publication(Worker):
+    """Publishes what was found in every slice of a stream: once, as far as the broker knows keys."""
+
+    kind = "publication"
+
+    def _work(self) -> None:
+        to = publisher(self._address)
+        try:
+            while not self._stopped.is_set():
+                if not self._some(to):
+                    self._stopped.wait(_PAUSE)
+        finally:
+            to.close()
+
+    def _some(self, to: Any) -> int:
+        """Publish some of what is new; how much it was."""
+        stream = self._streams.get(self._name)
+        store, first = self._streams.store, self._mark.numbers.get("next", 0)
+        # The newest are asked for, so the window grows from where we are; gaps are slices that the model refused.
+        found = store.numbers(stream.key, first, first + _AT_ONCE, _AT_ONCE)
+        if not found and (kept := store.kept(stream.key, None)) is not None and kept.sequence >= first + _AT_ONCE:
+            self._mark.write(next=first + _AT_ONCE)  # let go of before it was published
+            return 1
+        for sequence, _, _ in found:
+            kept = store.kept(stream.key, sequence)
+            if kept is not None:
+                body = orjson.dumps({"stream": self._name, **kept_json(kept, stream.spec, ())})
+                to.put(f"{self._name}-{stream.key}-{sequence}", body)
+        end = time.monotonic() + _SOME_TIME
+        if to.flush(lambda: time.monotonic() < end and not self._stopped.is_set()):
+            raise StreamError("the broker does not take messages")
+        if found:
+            self._mark.write(next=found[-1][0] + 1)
+        return len(found)
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if not isinstance(value, (int, float)) else value

@@ -1,0 +1,1 @@
+"""Messages of a broker as a stream of slices: NATS JetStream, Kafka."""
