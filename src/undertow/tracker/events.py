@@ -20,8 +20,8 @@ OFF_FRACTION = 0.5
 FEWEST_ENTRIES = 4
 """Observed entries from which on that can be said."""
 FARTHER, FARTHEST = 1.0, 1.5
-"""A slice is wrong as a whole if it lies farther from what the past predicts than any slice lately, by the first (of the
-logarithm), where no entry counts as farther than by the second: so a third of the entries must lie that far."""
+"""A slice is wrong as a whole if it lies farther from what the past predicts than any slice lately, by the first (of
+the logarithm), where no entry counts as farther than by the second: so a third of the entries must lie that far."""
 LEAST_RECORD = -1.0
 """The farthest lately counts as this at least: what lies well within the error bars of the past is no surprise."""
 KNOWN_AFTER, SURPRISE_MEMORY, RECORD_MEMORY = 8, 30.0, 0.98

@@ -73,7 +73,7 @@ class BrokerSource(Source):
         while oldest is None and self._follow is not None and self._follow.wait(lambda: self._log.oldest() is not None):
             oldest = self._log.oldest()
         if oldest is None:
-            raise StreamError(f"{self._log.name} holds no messages yet: send some, or wait for them with --follow")
+            raise StreamError(f"{self._log.name} holds no messages now: send some, or wait for them with --follow")
         try:
             return parts(oldest, self._log.name, None, *self._keys)[0].values.shape
         except (BadInputError, IndexError) as error:
