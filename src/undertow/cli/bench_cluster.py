@@ -50,7 +50,7 @@ def sharded(
 
 def capacity(
     streams: Annotated[int, typer.Option(min=1, help="In all.")] = 1_000_000,
-    shards: Annotated[list[int] | None, typer.Option(min=1, help="So many; give it again for another.")] = None,
+    shards: Annotated[list[int] | None, typer.Option(min=1, help="Their number; give it again for another.")] = None,
     period: Annotated[float, typer.Option(min=1e-3, help="Seconds between slices of a stream.")] = 60.0,
     trigger: Annotated[float, typer.Option(min=0, help="Seconds between batches of a shard, at least.")] = 1.0,
     model: Annotated[str, typer.Option(help="cp or tracker.")] = "cp",

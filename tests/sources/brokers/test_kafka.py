@@ -1,4 +1,4 @@
-"""A topic as a source and as a sink, by the mock broker inside librdkafka: it speaks Kafka's protocol and keeps nothing
+"""A topic as a source and as a sink, by the mock broker inside librdkafka: it has Kafka's protocol and keeps nothing
 when it ends, so that deaths of the broker are tested with NATS alone."""
 
 import json

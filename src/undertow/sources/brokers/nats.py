@@ -110,7 +110,7 @@ class JetStream:
             raise StreamError(f"durable must consist of letters, digits, - and _, got {self._durable!r}")
         self._ack_wait = where.options.get("ack_wait", str(ACK_WAIT))
         if not self._ack_wait.isdigit() or not int(self._ack_wait):
-            raise StreamError(f"ack_wait must be seconds, a whole number above 0, got {self._ack_wait!r}")
+            raise StreamError(f"ack_wait must be an integer of seconds, at least 1, got {self._ack_wait!r}")
         self._connection = Connection(where.server, where.host, self.name)
         self._closed = threading.Event()
         self._lock = threading.Lock()
