@@ -42,7 +42,7 @@ def discounted(gram: Array, errors: Array, importance: Array) -> Array:
 
 
 def averaged(weights: Array, errors: Array, entries: Array | float) -> Array:
-    """One set of weights (K,) out of several (F, K), by how well each has done (F,) on so many entries a slice."""
+    """One set of weights (K,) out of several (F, K), by how well each has done (F,) on n entries of a slice."""
     size = jnp.log(jnp.maximum(errors, 1e-6 * errors.max() + 1e-30))
     mean: Array = jax.nn.softmax(-EVIDENCE * entries * size) @ weights
     return mean

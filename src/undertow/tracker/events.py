@@ -136,7 +136,7 @@ def _surprising(events: Events, surprise: Array | float, mask: Array) -> Array:
 
 
 def _no_chance(events: Events, repeats: Array) -> Array:
-    """Whether so many repeats in a row are no chance, given how often the entry has repeated a number before.
+    """Whether this many repeats in a row are no chance, given how often the entry has repeated a number before.
 
     An observation is equal to the one before it with probability q ~ Beta(same + a, moves + b), a and b being worth one
     observation and as frequent as in all entries: P(r repeats) = Γ(same + a + r) Γ(N) / (Γ(same + a) Γ(N + r)).
