@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -14,14 +13,14 @@ from undertow.config import Config, make_config
 from undertow.engine import functional, learner
 from undertow.engine.capacity import prefers_entries
 from undertow.engine.exclusive import check_process, exclusive
-from undertow.engine.labelled import LabelledModel
 from undertow.engine.learner import Learner
 from undertow.engine.memory import check_memory
 from undertow.engine.pipeline import Pipeline
+from undertow.engine.stacked import StackedModel
 from undertow.engine.state import SPARSE_SETTINGS, State
 from undertow.inputs.dense import as_slice, peek_shape
 from undertow.inputs.labels.names import labels_in, with_labels
-from undertow.inputs.labels.stacks import restacked, slices_of
+from undertow.inputs.labels.stacks import slices_of
 from undertow.inputs.sparse import AnySlice, as_any_slice, as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container, models
@@ -49,7 +48,7 @@ class FactorMatrices:
     temporal: Floats
 
 
-class RobustCP(Viewed, LabelledModel):
+class RobustCP(Viewed, StackedModel):
     """Robust low-rank factorization and completion of a stream of tensors, slice by slice: one Bayesian CP model.
 
     Every setting is optional; `undertow.Config` says what each means. What is not given is as the preset has it, and
@@ -126,7 +125,7 @@ class RobustCP(Viewed, LabelledModel):
         """A model that goes on from here independently."""
         other = RobustCP.__new__(RobustCP)
         other._params = dict(self._params)
-        other._learner = None if self._learner is None else self._learner.copy()
+        other._learner = self._copied()
         other._labels = self._labels
         return other
 
@@ -187,55 +186,14 @@ class RobustCP(Viewed, LabelledModel):
         validated = as_slice(x, mask) if listed is None else listed.to_slice()
         return learner.start(config, validated.shape), validated
 
-    def partial_fit(self, X: Any, y: None = None) -> Self:
-        """Learn from several slices; what was learned before is kept. If one is refused, the model is as before.
+    def _learned_so_far(self) -> Learner | None:
+        return self._learner
 
-        Args:
-            X: (T, *shape), oldest first, or a list of slices.
-            y: Ignored, as scikit-learn has it.
+    def _copied(self) -> Learner | None:
+        return None if self._learner is None else self._learner.copy()
 
-        Returns:
-            The model itself.
-        """
-        return self._update_all(X, anew=False)
-
-    def fit(self, X: Any, y: None = None) -> Self:
-        """Start anew and learn from several slices, as `partial_fit` does."""
-        return self._update_all(X, anew=True)
-
-    @exclusive
-    def fit_transform(self, X: Any, y: None = None) -> Any:
-        """Start anew, learn from several slices, and give the `mean` of each as it was when it came.
-
-        `undertow.clean` gives error bars and outliers too, and reads what does not fit into memory.
-
-        Args:
-            X: As for `fit`.
-            y: Ignored, as scikit-learn has it.
-
-        Returns:
-            As `X`: (T, *shape), `xarray.DataArray`, or frame.
-        """
-        means: list[Any] = []
-        self._update_all(X, anew=True, keep=lambda result: means.append(result.mean))
-        return restacked(X, means)
-
-    @exclusive
-    def _update_all(self, X: Any, *, anew: bool, keep: Callable[[Result], None] | None = None) -> Self:
-        before, labels = self._learner, self._labels
-        try:
-            slices = slices_of(X)
-            self._learner = None if anew or before is None else before.copy()  # updates donate it
-            self._labels = None if anew and before is not None else labels
-            for x in slices:
-                result = self.update(x)
-                if keep is not None:
-                    keep(result)
-            _ = self._learner  # wait for the last
-        except BaseException:
-            self._learner, self._labels = before, labels
-            raise
-        return self
+    def _go_on_from(self, learned: Learner | None) -> None:
+        self._learner = learned
 
     @exclusive
     def transform(self, X: Any) -> Floats:

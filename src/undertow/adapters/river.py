@@ -99,12 +99,7 @@ class Completer(_Learner, base.Transformer):
 class Detector(_Learner, base.AnomalyDetector):
     """Scores samples by the largest probability that one of their features is an outlier.
 
-    Parameters
-    ----------
-    model
-        None for `undertow.Tracker()`; "cp" for `undertow.RobustCP()`; or a model, whose settings are used.
-    features
-        Names of all features; by default those of the first sample.
+    Parameters are those of `Completer`.
 
     Examples
     --------

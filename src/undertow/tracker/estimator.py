@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
@@ -11,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.engine.exclusive import check_process, exclusive
-from undertow.engine.labelled import LabelledModel
 from undertow.engine.output import Output
+from undertow.engine.stacked import StackedModel
 from undertow.inputs.dense import as_slice
 from undertow.inputs.labels.names import labels_in, with_labels
-from undertow.inputs.labels.stacks import restacked, slices_of
+from undertow.inputs.labels.stacks import slices_of
 from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
@@ -44,7 +43,7 @@ class Forecast:
     std: Floats
 
 
-class Tracker(Viewed, LabelledModel):
+class Tracker(Viewed, StackedModel):
     """Robust completion of a stream of tensors, slice by slice, with nothing to set.
 
     Predictors of different kinds run side by side: local levels, covariances, low-rank CP models. Each is judged by
@@ -115,53 +114,14 @@ class Tracker(Viewed, LabelledModel):
         self._history.add(self._state.seen, output, in_use)
         return Result(cast(Output, output)).along(self._keep(found), self._labels)  # it has the same methods
 
-    def partial_fit(self, X: Any, y: None = None) -> Self:
-        """Learn from several slices; what was learned before is kept. If one is refused, the tracker is as before.
+    def _learned_so_far(self) -> Tracking | None:
+        return self._state
 
-        Args:
-            X: (T, *shape), oldest first, or a list of slices.
-            y: Ignored, as scikit-learn has it.
+    def _copied(self) -> Tracking | None:
+        return None if self._state is None else tracking.copied(self._state)
 
-        Returns:
-            The tracker itself.
-        """
-        return self._update_all(X, anew=False)
-
-    def fit(self, X: Any, y: None = None) -> Self:
-        """Start anew and learn from several slices, as `partial_fit` does."""
-        return self._update_all(X, anew=True)
-
-    @exclusive
-    def fit_transform(self, X: Any, y: None = None) -> Any:
-        """Start anew, learn from several slices, and give the `mean` of each as it was when it came.
-
-        `undertow.clean` gives error bars and outliers too, and reads what does not fit into memory.
-
-        Args:
-            X: As for `fit`.
-            y: Ignored, as scikit-learn has it.
-
-        Returns:
-            As `X`: (T, *shape), `xarray.DataArray`, or frame.
-        """
-        means: list[Any] = []
-        self._update_all(X, anew=True, keep=lambda result: means.append(result.mean))
-        return restacked(X, means)
-
-    @exclusive
-    def _update_all(self, X: Any, *, anew: bool, keep: Callable[[Result], None] | None = None) -> Self:
-        before, labels = self._state, self._labels
-        try:
-            self._state = None if anew or before is None else tracking.copied(before)
-            self._labels = None if anew and before is not None else labels
-            for x in slices_of(X):
-                result = self.update(x)
-                if keep is not None:
-                    keep(result)
-        except BaseException:
-            self._state, self._labels = before, labels
-            raise
-        return self
+    def _go_on_from(self, learned: Tracking | None) -> None:
+        self._state = learned
 
     @exclusive
     def transform(self, X: Any) -> Floats:
@@ -248,7 +208,7 @@ class Tracker(Viewed, LabelledModel):
     def __copy__(self) -> Tracker:
         """A tracker that goes on from here independently."""
         other = Tracker(self.period)
-        other._state = None if self._state is None else tracking.copied(self._state)
+        other._state = self._copied()
         other._labels = self._labels
         return other
 
