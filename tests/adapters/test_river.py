@@ -20,10 +20,12 @@ class Stub:
         super().learn_one(x)
 
 
-class StubCompleter(Stub, Completer): ...
+class StubCompleter(Stub, Completer):
+    __doc__ = Completer.__doc__
 
 
-class StubDetector(Stub, Detector): ...
+class StubDetector(Stub, Detector):
+    __doc__ = Detector.__doc__
 
 
 def samples(count=200):
