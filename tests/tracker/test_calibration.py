@@ -31,15 +31,15 @@ def test_claims_become_true_for_every_predictor_and_entry():
 
 def test_sums_are_discounted_and_drawn_towards_those_of_all_entries():
     squares, count = np.arange(1.0, K * ENTRIES + 1).reshape(K, ENTRIES), np.arange(ENTRIES) + 4.0
-    shared = np.sqrt(squares / count).mean(1, keepdims=True) ** 2
+    shared = (count * np.sqrt(squares / count)).sum(1, keepdims=True) ** 2 / count.sum() ** 2
     expected = (squares + PRIOR_COUNT * shared) / (count + PRIOR_COUNT)
     state = Calibration(squares.astype(np.float32), count.astype(np.float32))
     np.testing.assert_allclose(factors(state), expected, rtol=1e-5)
     weights = np.where(np.arange(ENTRIES) % 2, 0.5, 0).astype(np.float32)
     after = learned(state, np.full((K, ENTRIES), 0.2), np.ones((K, ENTRIES)), weights)
-    seen = weights > 0
-    np.testing.assert_allclose(after.squares, np.where(seen, MEMORY * squares + 0.5 * 0.04, squares), rtol=1e-5)
-    np.testing.assert_allclose(after.count, np.where(seen, MEMORY * count + 0.5, count), rtol=1e-6)
+    seen, keep = weights > 0, 1 - (1 - MEMORY) * 0.5
+    np.testing.assert_allclose(after.squares, np.where(seen, keep * squares + 0.5 * 0.04, squares), rtol=1e-5)
+    np.testing.assert_allclose(after.count, np.where(seen, keep * count + 0.5, count), rtol=1e-6)
 
 
 @pytest.mark.parametrize("size", [1e3, 1e15])

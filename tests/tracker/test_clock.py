@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow.tracker.clock import Clock, advanced
+from undertow.tracker.clock import Clock, advanced, in_order
 
 
 def gaps(times):
@@ -55,6 +55,16 @@ def test_late_slices_and_duplicates_are_refused():
     for time in (5, 4):
         with pytest.raises(ValueError, match="later than that of the slice before"):
             advanced(clock, time)
+
+
+def test_times_as_they_come_are_put_in_order():
+    clock = Clock()
+    for time, expected in ((5, 5.0), (7, 7.0), (6, None), (7, None), (None, None), (np.nan, None), (9, 9.0)):
+        found = in_order(clock, time)
+        assert found == expected if expected else clock.last < found < clock.last + 1e-9
+        clock, _ = advanced(clock, found)
+    without, _ = advanced(Clock(), in_order(Clock(), "Monday"))
+    assert in_order(without, 7) is None
 
 
 def test_for_every_slice_or_for_none():

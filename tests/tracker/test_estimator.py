@@ -141,9 +141,9 @@ def test_transform_learns_nothing(tracker, results):
 
 
 def test_there_is_nothing_to_set(tracker):
-    assert tracker.get_params() == {"period": None}
+    assert tracker.get_params() == {"period": None, "believed_after": None}
     assert tracker.set_params() is tracker
-    with pytest.raises(ValueError, match="nothing to set but its period, got max_rank"):
+    with pytest.raises(ValueError, match="nothing to set but its period and believed_after, got max_rank"):
         tracker.set_params(max_rank=3)
     assert repr(tracker) == "Tracker()  # 12 slices of 6×5"
     assert repr(ut.Tracker()) == "Tracker()"
@@ -382,3 +382,23 @@ def test_bad_times_periods_and_horizons_are_refused(tracker):
     with pytest.raises(ValueError, match="before the first slice"):
         tracker.set_params(period=4)
     assert ut.Tracker().set_params(period=4).get_params()["period"] == 4
+    with pytest.raises(ValueError, match="believed_after must be an integer of at least 1, in slices, or None to let"):
+        ut.Tracker(believed_after=0)
+
+
+@pytest.mark.slow
+def test_how_soon_changes_are_believed_is_given_shown_and_kept():
+    level, draw = 10 * np.ones(SHAPE), np.random.default_rng(0)
+    believed = {}
+    for after in (None, 2, 9):
+        tracker = ut.Tracker(believed_after=after)
+        for _ in range(20):
+            result = tracker.update(level + draw.normal(size=SHAPE))
+        assert result.settings.get("believed_after") == after
+        tracker = ut.from_bytes(tracker.to_bytes())
+        assert tracker.get_params()["believed_after"] == after
+        moved = level.copy()
+        moved[1, 2] += 40
+        codes = [tracker.update(moved + draw.normal(size=SHAPE)).status.codes for _ in range(12)]
+        believed[after] = ["LASTING_CHANGE" in found for found in codes].index(True) + 1
+    assert believed == {None: 4, 2: 2, 9: 9}

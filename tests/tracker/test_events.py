@@ -1,5 +1,7 @@
 """What lasts: runs of flagged entries, slices that are off, dead sensors, rows that are off."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,8 +18,9 @@ decide, learned, dead = jax.jit(events.decide), jax.jit(events.learned), jax.jit
 class Run:
     """Slices one after another, as a tracker sees them."""
 
-    def __init__(self):
+    def __init__(self, after=0):
         self.state, self.draw = events.init(ENTRIES), np.random.default_rng(0)
+        self.state = replace(self.state, after=jnp.asarray(after, jnp.int32))
 
     def slice(self, flagged=(), sides=1, values=None, mask=None, surprise=0.0, rate=0.0):
         """The decisions about a slice in which these entries are flagged."""
@@ -49,6 +52,38 @@ def test_a_change_is_believed_after_some_slices_on_the_same_side():
             entry == 3 and number == BELIEVED_AFTER for entry in range(ENTRIES)
         ]
     assert not run.slice([3]).accept.any()  # it is counted anew
+
+
+@pytest.mark.parametrize("after", [1, 2, 7, 20])
+def test_a_change_is_believed_after_as_many_slices_as_were_asked_for(after):
+    run = Run(after)
+    assert [bool(run.slice([3]).accept[3]) for _ in range(2 * after)] == 2 * [*[False] * (after - 1), True]
+
+
+def test_a_slice_that_stays_off_is_believed_no_later_than_usual():
+    slow, quick, usual = Run(20), Run(2), Run()
+    lasting = [[bool(run.slice(range(6)).accept.any()) for _ in range(6)].index(True) for run in (quick, usual, slow)]
+    assert lasting[0] < lasting[1] == lasting[2]
+
+
+def test_repetitions_say_little_about_noise_but_zeros_do():
+    run = Run()
+    run.slice(values=np.array([0.0, 1.0, 2.0, *np.arange(7.0)]))
+    said = events.news(run.state, jnp.array([0.0, 1.0, 2.5, *np.arange(1, 8.0)]))
+    assert np.asarray(said[:3]).tolist() == [1.0, np.float32(events.REPEATED), 1.0]
+
+
+def test_a_stream_that_repeats_nearly_everything_for_long_has_no_dead_sensors():
+    run, held = Run(), np.zeros(ENTRIES)
+    for number in range(400):
+        moving = number % 40 == 0
+        held = run.draw.normal(size=ENTRIES) if moving else held
+        values = held.copy()
+        values[0] = 5.0 if number > 1 else number  # sticks, but not for five times as long as the others do
+        run.slice(values=values)
+        if number < 190:
+            assert not dead(run.state).any()
+    assert np.asarray(dead(run.state)).tolist() == [True, *[False] * (ENTRIES - 1)]
 
 
 def test_a_stream_that_repeats_one_slice_has_not_changed():

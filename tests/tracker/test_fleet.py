@@ -76,6 +76,13 @@ def test_same_as_single_trackers_with_gaps_and_another_unit():
                 # Zeros at first, then numbers a thousand times as large (30,000 standard deviations): rounding in
                 # single precision is amplified, and changes of 1e-7 in the data decide on a component.
                 same(result[member], other, near=TO_ROUNDING if member != 4 else 0.1 if t < 18 else 3.0)
+                if t == 12 and member == 0:
+                    mine, its = result[0].explain((2, 3)), other.explain((2, 3))
+                    assert mine.flagged
+                    assert mine.value == its.value
+                    assert [row["predictor"] for row in mine.predictors] == [row["predictor"] for row in its.predictors]
+                    said = [[row["said"] for row in one.predictors] for one in (mine, its)]
+                    np.testing.assert_allclose(*said, atol=0.05)
                 np.testing.assert_allclose(result.weights[member], list(other.weights.values()), atol=1e-2)
                 assert result.status[member].codes == other.status.codes
                 scales.add(other.settings["scale"])

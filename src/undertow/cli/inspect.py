@@ -28,6 +28,8 @@ def inspect(
 ) -> None:
     """Show what a source or a store holds: shape, labels, times, gaps, range; for a store also how the run went.
 
+    A source is read for ten seconds, or to its end: at what a run would stop is shown as trouble, with what to do.
+
     Examples:
 
     \b
@@ -72,9 +74,10 @@ def _verified(path: Path) -> str:
 
 
 def _source_facts(source: str, options: dict[str, Any]) -> dict[str, Any]:
+    from undertow.runs.store.times import Times
     from undertow.sources.describe import describe
 
-    found = describe(source, **options)
+    found = describe(source, check=Times.checked(), **options)
     found["labels"] = {name: _few(labels) for name, labels in found["labels"].items()}
     times = {key: str(found[key]) for key in ("first_time", "last_time", "step") if found[key] is not None}
     return {"kind": "source", **found, **times}
@@ -94,6 +97,7 @@ def _store_facts(path: Path) -> dict[str, Any]:
         "shape": list(run.shape),
         "modes": list(run.dims),
         "kept": list(run.kept),
+        "time_zone": attributes.get("time_zone"),
         "first_time": str(times[0]) if run.length else None,
         "last_time": str(times[-1]) if run.length else None,
         "rank": int(steps["rank"][-1]) if run.length else None,

@@ -23,11 +23,12 @@ from undertow.incidents.rate import DEFAULT
 from undertow.runs import RunSummary
 from undertow.runs import run as run_stream
 from undertow.runs.checkpoints import stopped
-from undertow.runs.default_model import default_model
-from undertow.runs.options import RunOptions
+from undertow.runs.default_model import MOVING, default_model
+from undertow.runs.options import RunOptions, pictures
 from undertow.runs.runner import Model
 from undertow.runs.store.alerts import Format
 from undertow.runs.store.layout import DEFAULT_KEEP, SLICE_VARIABLES, Precision
+from undertow.sources.base import Stream
 
 
 def _presets() -> str:
@@ -62,6 +63,9 @@ class ResultOptions:
     )
     precision: Annotated[str, _option("Results", f"Of what is kept: {' or '.join(get_args(Precision))}.")] = "single"
     alerts: Annotated[str, _option("Results", f"Table of outliers: {', '.join(get_args(Format))} or none.")] = "csv"
+    alerts_per: Annotated[
+        str | None, _option("Results", "A row for each entry, or for each region of entries that touch (pictures).")
+    ] = None
     threshold: Annotated[float, _option("Results", "Outlier probability from which on an entry is an alert.")] = 0.5
     spreadsheet_safe: Annotated[
         bool, _option("Results", "Alerts as CSV: no text is a formula to a spreadsheet.", "--spreadsheet-safe")
@@ -98,6 +102,15 @@ class ModelOptions:
         str | None,
         _option("Model", "tracker (the default, nothing to set) or cp (RobustCP, with the settings below).", "--model"),
     ] = None
+    believed_after: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help=f"Of tracker: slices in a row after which a lasting change is believed (default: by chance; {MOVING} "
+            "for pictures).",
+            rich_help_panel="Model",
+        ),
+    ] = None
     preset: Annotated[str | None, _option("Model", _presets())] = None
     max_rank: Annotated[int | None, _option("Model", "Of cp: most components at the same time.")] = None
     window: Annotated[int | None, _option("Model", "Of cp: slices kept and re-examined.")] = None
@@ -122,6 +135,16 @@ class ModelOptions:
             )
         return self.kind == "cp" or bool(self.given())
 
+    def check(self) -> None:
+        """Refuse what does not go together, before anything is opened.
+
+        Raises:
+            ValueError: `RobustCP` was asked for, or one of its settings was given, beside one of the tracker's.
+        """
+        if self.believed_after is not None and self.is_cp():
+            raise ValueError("--believed-after is for the tracker: leave it out, or the settings of --model cp")
+        self.settings()
+
     def settings(self) -> dict[str, Any]:
         """What was set, checked before anything is opened, and without jax; nothing for a tracker."""
         if not self.is_cp():
@@ -131,10 +154,10 @@ class ModelOptions:
         make_config(**settings)
         return settings
 
-    def model(self) -> Model:
-        """A new model with these settings."""
+    def model(self, stream: Stream) -> Model:
+        """A new model with these settings for this stream."""
         if not self.is_cp():
-            return default_model()
+            return default_model(pictures(stream) > 0, self.believed_after)
         from undertow.estimator import RobustCP  # not before it is needed: it brings jax
 
         return RobustCP(**self.settings())
@@ -202,11 +225,12 @@ def run(
     Exit codes: 0 done, 2 refused or failed (one sentence says why), 3 incidents (with --exit-code), 128 + n
     stopped by signal n; what was done before is safe, and goes on with --resume.
     """
-    model.settings()
+    model.check()
     options = RunOptions(
         keep=results.keep,
         precision=results.precision,  # type: ignore[arg-type] # validated there
         alerts=None if results.alerts == "none" else results.alerts,  # type: ignore[arg-type]
+        alerts_per=results.alerts_per,  # type: ignore[arg-type]
         threshold=results.threshold,
         spreadsheet_safe=results.spreadsheet_safe,
         false_alarms=None if incidents.false_alarms == "none" else incidents.false_alarms,
@@ -239,7 +263,7 @@ def _run(
     from undertow.sources import open_stream
 
     with closing(open_stream(source, **reading.given())) as stream:
-        made, load = page.watched(source, stream, model.model())
+        made, load = page.watched(source, stream, model.model(stream))
         # Not around the stream: its reader may be stuck in standard input, and closing it would wait.
         with SIGNALS.orderly(), RunBar(Console(stderr=True), stream.length, quiet) as bar:
             if notice := model.notice():

@@ -96,7 +96,8 @@ def grouped_alerts(run: StoredRun, count: int = 20) -> Alerts:
     for row in run.alerts():
         total += 1
         time, distance = str(row[run.time_name]), standardised_residual(row)
-        entry = tuple(str(value) for name, value in row.items() if name != run.time_name and name not in NUMBERS)
+        named = itertools.takewhile(lambda item: item[0] not in NUMBERS, row.items())
+        entry = tuple(str(value) for name, value in named if name != run.time_name)
         group = groups.get(entry)
         if group is None:
             groups[entry] = AlertGroup(entry, time, time, 1, row, distance)

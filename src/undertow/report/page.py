@@ -52,7 +52,8 @@ def render(run: StoredRun) -> str:
     frequency = outlier_frequency(run)
     size = f" of {'×'.join(map(str, run.shape))} ({' × '.join(run.dims)})" if run.shape else ""
     numbered = times[0] == "0" and times[-1] == str(run.length - 1)  # a source without times
-    span = "" if numbered else f"{times[0]} – {times[-1]}"
+    zone = run.dataset.attrs.get("time_zone")
+    span = "" if numbered else f"{times[0]} – {times[-1]}{f' UTC (the source has {zone})' if zone else ''}"
     header = (
         element("p", "Undertow report", class_="brand"),
         element("h1", run.source),

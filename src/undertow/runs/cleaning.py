@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.runs.bar import Tick, ticker
-from undertow.runs.default_model import default_model
+from undertow.runs.default_model import default_model, update
 from undertow.runs.entry import run
 from undertow.runs.errors import RunError
 from undertow.runs.smoothing import Correlation, combined
@@ -111,7 +111,7 @@ class Pass:
 def _passed(stream: Stream, model: Any, tick: Tick) -> Pass:
     found = Pass()
     for item in stream.slices():
-        found.add(model.update(item.values))
+        found.add(update(model, item.values, item.time))
         found.times.append(item.time)
         tick(len(found.times), stream.length)
     if not found.times:
@@ -126,7 +126,7 @@ def _smoothed(stream: Stream, tick: Tick) -> Pass:
     forwards, model = Pass(), default_model()
     twice = None if stream.length is None else 2 * stream.length
     for item in stream.slices():
-        result = model.update(item.values)
+        result = update(model, item.values, item.time)
         forwards.add(result)
         forwards.innovations.append(result.plain("innovations"))
         forwards.values.append(item.values)

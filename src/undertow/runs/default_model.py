@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from undertow.tracker.estimator import Tracker
 
 
-def default_model() -> Tracker:
-    """A new tracker: nothing to set."""
+MOVING = 50
+"""Slices after which a pixel of a picture has changed for good: what stands still for less is not the background."""
+
+
+def default_model(pictures: bool = False, believed_after: int | None = None) -> Tracker:
+    """A new tracker: nothing to set.
+
+    Args:
+        pictures: Whether slices are pictures: in films things that move stay for a while.
+        believed_after: After how many slices a change is believed, if that was asked for.
+    """
     from undertow.tracker.estimator import Tracker  # not before it is needed: it brings jax
 
-    return Tracker()
+    return Tracker(believed_after=believed_after or (MOVING if pictures else None))
+
+
+def update(model: Any, values: Any, time: Any) -> Any:
+    """The model's result for a slice; trackers are told its time, so that gaps count."""
+    if hasattr(model, "in_order"):
+        return model.update(values, time=model.in_order(time))
+    return model.update(values)

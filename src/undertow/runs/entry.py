@@ -11,7 +11,7 @@ from undertow.incidents.rate import DEFAULT
 from undertow.runs.default_model import default_model
 from undertow.runs.errors import RunError, StoreError, disk_is_full
 from undertow.runs.interrupt import Interrupt
-from undertow.runs.options import OnBad, RunOptions
+from undertow.runs.options import AlertsPer, OnBad, RunOptions, pictures
 from undertow.runs.progress import Progress, RunSummary
 from undertow.runs.runner import Model, Runner
 from undertow.runs.store.alerts import Format
@@ -43,6 +43,7 @@ def run(
     slice_seconds: float | None = None,
     deliver: Sequence[str] = (),
     publish: str | None = None,
+    alerts_per: AlertsPer | None = None,
     progress: Callable[[Progress], None] | None = None,
     notify: Callable[[str], None] | None = None,
     load: Callable[[bytes], Model] | None = None,
@@ -73,6 +74,7 @@ def run(
             "smtp://host/?to=…" or "nats://host/subject".
         publish: where the numbers and alerts of every slice are published, "nats://host/subject" or
             "kafka://host/topic"; with arrays after "?keep=mean,std".
+        alerts_per: a row of the table is an "entry", or a "region" of entries that touch: of pictures, if left out.
         progress: called with a `Progress` for every slice, once it is written; a few slices after the model.
         notify: called with sentences that a user should see.
         load: reads what ``model.to_bytes()`` gave; `undertow.from_bytes` by default.
@@ -105,6 +107,7 @@ def run(
         slice_seconds,
         deliver,
         publish,
+        alerts_per,
     )
     _require_packages(options)
     folder = Path(store)
@@ -112,7 +115,9 @@ def run(
     try:
         private = claim(folder, resume=resume, overwrite=overwrite)
         with only_writer(private / "lock"), Interrupt() as interrupt:
-            runner = Runner(opened, model or default_model(), folder, options, interrupt, progress, notify)
+            runner = Runner(
+                opened, model or default_model(pictures(opened) > 0), folder, options, interrupt, progress, notify
+            )
             runner.prepare(load)
             return runner.run()
     except (StoreError, CheckpointError) as error:

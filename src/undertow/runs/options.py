@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal, get_args
 
 from undertow.incidents import FalseAlarms
@@ -24,7 +25,10 @@ from undertow.runs.store.layout import (
 from undertow.runs.store.times import Times
 from undertow.sources.base import Stream
 
+PICTURE_DIMS = ("row", "column", "slice")
+"""Names of the modes of what has pixels."""
 OnBad = Literal["stop", "skip"]
+AlertsPer = Literal["entry", "region"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class RunOptions:
     slice_seconds: float | None = None
     deliver: Sequence[str] = ()
     publish: str | None = None
+    alerts_per: AlertsPer | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", parse_keep(self.keep))
@@ -63,6 +68,7 @@ class RunOptions:
             (self.limit is None or self.limit >= 1, "limit", "at least 1 slice"),
             (self.resume or not self.new_data, "new_data", "used with resume (--resume --new-data)"),
             (self.on_bad in get_args(OnBad), "on_bad", f"one of {', '.join(get_args(OnBad))}"),
+            (self.alerts_per in (None, *get_args(AlertsPer)), "alerts_per", f"one of {', '.join(get_args(AlertsPer))}"),
         ):
             if not valid:
                 raise RunError(f"{name} must be {rule}, got {getattr(self, name)!r}")
@@ -105,6 +111,16 @@ class RunOptions:
         keep = tuple(self.keep)
         if begun is not None and keep == DEFAULT_KEEP and tuple(begun["keep"]) == FORMER_KEEP:
             keep = FORMER_KEEP
+        regions = pictures(stream)
+        if self.alerts_per == "region" and not regions:
+            raise RunError(
+                f"alerts_per region is for pictures, which have rows and columns, got {', '.join(stream.dims)}: "
+                "leave it out, or use entry"
+            )
+        if self.alerts is None or self.alerts_per == "entry":
+            regions = 0
+        if begun is not None and self.alerts_per is None:
+            regions = begun.get("region_modes", 0)
         return Layout(
             shape=tuple(stream.shape),
             dims=distinct(stream.dims, time_name),
@@ -116,7 +132,15 @@ class RunOptions:
             chunk=chunk_length(stream.shape, self.precision, self.checkpoint_every),
             checksums=begun is None or begun.get("checksums", False),
             predictors=tuple(predictors if begun is None else begun.get("predictors", ())),
+            region_modes=regions,
         )
+
+
+def pictures(stream: Stream) -> int:
+    """The number of modes that are places in a picture or a volume; 0 where slices are neither."""
+    modes = zip(stream.dims, stream.labels, strict=True)
+    places = len(list(takewhile(lambda mode: mode[0] in PICTURE_DIMS and not mode[1], modes)))
+    return places if places > 1 else 0
 
 
 def parse_keep(keep: str | Sequence[str]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from undertow.incidents.clock import as_datetime
 from undertow.incidents.delivery import Courier, Outbox, channel
 from undertow.incidents.rate import DEFAULT
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, stopped
+from undertow.runs.default_model import update
 from undertow.runs.errors import RunError, RunInterrupted, StoreError, disk_is_full, reason
 from undertow.runs.identity import describe, identify, other_remedies, require_same
 from undertow.runs.interrupt import Interrupt
@@ -226,7 +227,7 @@ class Runner:
                 return
             try:
                 self._check_time(item)
-                result = self._model.update(item.values)
+                result = update(self._model, item.values, item.time)
             except Exception as error:
                 if self._options.on_bad == "skip" and isinstance(error, (ValueError, TypeError)):
                     self._skipped.append(reason(error).partition(": ")[0])

@@ -125,9 +125,9 @@ def watched(page: LocalPage, name: str, source: Any, model: Any) -> Callable[[An
     def seen_through(model: Any) -> Any:
         update = model.update
 
-        def updated(x: Any) -> Any:
+        def updated(x: Any, **given: Any) -> Any:
             time = noted.popleft() if noted else None
-            result = update(x)
+            result = update(x, **given)
             page.show(time, np.asarray(x, np.float64), result)
             return result
 

@@ -1,8 +1,10 @@
-"""What a source holds, for ``undertow inspect``: read from its header and its first slices."""
+"""What a source holds, for ``undertow inspect``: read from its header and its slices."""
 
 from __future__ import annotations
 
 import itertools
+import time as clock
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,19 +14,29 @@ from undertow.sources.preparation.prepared import PreparedStream
 from undertow.sources.times import plain_time, usual_step
 
 
-def describe(source: Any, *, slices: int = 10, **options: Any) -> dict[str, Any]:
-    """What a source holds, by name: what its stream says, and figures over its first slices.
+def describe(
+    source: Any,
+    *,
+    slices: int | None = None,
+    seconds: float = 10.0,
+    check: Callable[[int, Any], None] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """What a source holds, by name: what its stream says, and figures over its slices.
 
     Args:
         source: anything that `undertow.open_stream` takes, or an open stream.
-        slices: number of slices to read at most.
+        slices: number of slices to read at most; all if left out.
+        seconds: after which no more are read.
+        check: called with the number and the time of every slice, to refuse it.
         options: those of `undertow.open_stream`.
 
     Returns:
         ``format``, ``shape``, ``modes``, ``labels`` (by mode, where there are some), ``slices`` (their number, if
-        known), ``times`` (name of the time axis), ``first_time``, ``last_time`` and ``step`` (median difference)
+        known), ``times`` (name of the time axis), ``time_zone`` (of
+        the source: times are in UTC then), ``first_time``, ``last_time`` and ``step`` (median difference)
         where they are known, ``missing`` (fraction of the entries), ``smallest``, ``largest``, ``slices_read``,
-        ``notices``; None for what is unknown.
+        ``trouble`` (at what reading stopped: a run would, too), ``notices``; None for what is unknown.
 
     Example:
         >>> describe(np.arange(24.0).reshape(4, 3, 2))["largest"]
@@ -32,24 +44,35 @@ def describe(source: Any, *, slices: int = 10, **options: Any) -> dict[str, Any]
     """
     stream = source if isinstance(source, PreparedStream) else open_stream(source, **options)
     try:
-        return _described(stream, slices)
+        return _described(stream, slices, seconds, check or (lambda index, time: None))
     finally:
         if stream is not source:
             stream.close()
 
 
-def _described(stream: PreparedStream, slices: int) -> dict[str, Any]:
-    first: Any = None
+def _described(
+    stream: PreparedStream, slices: int | None, seconds: float, check: Callable[[int, Any], None]
+) -> dict[str, Any]:
+    first = trouble = None
     missing = entries = slices_read = 0
     extremes: list[float] = []
-    for item in itertools.islice(stream.slices(), slices):
-        first = item.time if slices_read == 0 else first
-        slices_read += 1
-        observed = item.values[~np.isnan(item.values)]
-        entries += item.values.size
-        missing += item.values.size - observed.size
-        if observed.size:
-            extremes += [float(observed.min()), float(observed.max())]
+    end = clock.monotonic() + seconds
+    try:
+        for item in itertools.islice(stream.slices(), slices):
+            check(slices_read, item.time)
+            first = item.time if slices_read == 0 else first
+            slices_read += 1
+            observed = item.values[~np.isnan(item.values)]
+            entries += item.values.size
+            missing += item.values.size - observed.size
+            if observed.size:
+                extremes += [float(observed.min()), float(observed.max())]
+            if clock.monotonic() > end:
+                break
+        else:
+            trouble = None if slices_read else f"{stream.name} holds no slices: there is nothing to do"
+    except ValueError as error:
+        trouble = str(error)
     times = stream.times
     return {
         "format": stream.format,
@@ -58,6 +81,7 @@ def _described(stream: PreparedStream, slices: int) -> dict[str, Any]:
         "labels": {name: labels for name, labels in zip(stream.dims, stream.labels, strict=True) if labels is not None},
         "slices": stream.length,
         "times": stream.time_name,
+        "time_zone": stream.time_zone,
         "first_time": first,
         "last_time": plain_time(times[-1]) if times is not None and len(times) else None,
         "step": usual_step(times),
@@ -65,5 +89,6 @@ def _described(stream: PreparedStream, slices: int) -> dict[str, Any]:
         "smallest": min(extremes, default=None),
         "largest": max(extremes, default=None),
         "slices_read": slices_read,
+        "trouble": trouble,
         "notices": stream.notices,
     }

@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 
 from undertow.model.types import Core as ModelCore
 from undertow.programs.program import program
+from undertow.tracker import scales
 from undertow.tracker import season as seasons
 from undertow.tracker.combination import simplex_weights
 from undertow.tracker.predictors.base import Given
 from undertow.tracker.predictors.cp import rows_ahead
 from undertow.tracker.predictors.level import LevelState
+from undertow.tracker.scales import LINEAR
 from undertow.tracker.season import LEVEL, Season
 from undertow.tracker.step import Core
 
@@ -35,6 +37,8 @@ CANDIDATES = ("level", "last", "cp", "season", "profile", "latest")
 it was in the last cycle."""
 FORGETTING = 0.9
 """Of errors and of the factor of error bars, per forecast of a horizon that came true."""
+COVERED = 0.95
+"""Of what comes, within the error bars."""
 BLOCK = 16
 """Horizons are computed in blocks of this size, so that few programs are compiled."""
 TOGETHER = 4
@@ -75,7 +79,9 @@ class Ahead:
     scored: dict[int, Scored] = field(default_factory=dict)
 
 
-def follow(ahead: Ahead, season: Season, core: Core, model: ModelCore, values: Any, learned: Any) -> Ahead:
+def follow(
+    ahead: Ahead, season: Season, core: Core, model: ModelCore, values: Any, learned: Any, scale: Any = LINEAR
+) -> Ahead:
     """After a slice: forecasts of it are scored, new ones are made.
 
     Args:
@@ -85,10 +91,11 @@ def follow(ahead: Ahead, season: Season, core: Core, model: ModelCore, values: A
         model: The CP model that forecasts, after it.
         values: Of the slice, on the scale of the stream (n,).
         learned: Weight of each of these for those who learn (n,).
+        scale: Of the stream, its number.
     """
     if season.entries > LARGEST_SLICE:
         return ahead
-    ahead = _scored(ahead, season.clock - 1, np.asarray(values), np.asarray(learned) > 0.5)
+    ahead = _scored(ahead, season.clock - 1, np.asarray(values), np.asarray(learned) > 0.5, scale)
     horizons = [
         one for one in sorted({*LADDER, *season.periods[:1]}) if season.clock % _interval(one, season.entries) == 0
     ]
@@ -105,7 +112,9 @@ def _interval(horizon: int, entries: int) -> int:
     return 1 if horizon <= pending else -(-horizon // pending) | 1
 
 
-def look_ahead(ahead: Ahead, season: Season, core: Core, model: ModelCore, slices: int) -> tuple[Floats, Floats]:
+def look_ahead(
+    ahead: Ahead, season: Season, core: Core, model: ModelCore, slices: int, scale: Any = LINEAR
+) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the next slices (slices, n), on the scale of the stream."""
     horizons = list(range(1, slices + 1))
     means, std = _candidates(core, model, season, horizons)
@@ -113,7 +122,7 @@ def look_ahead(ahead: Ahead, season: Season, core: Core, model: ModelCore, slice
     farthest = max(ahead.scored, default=1)
     for horizon, said in zip(horizons, means, strict=True):
         gram, factor = _nearby(ahead, horizon)
-        found[horizon - 1] = _combined(gram, said)
+        found[horizon - 1] = _combined(gram, said, scale)
         # What nobody has scored yet is less certain, as of a random walk.
         factors[horizon - 1] = np.exp(factor) * np.sqrt(max(horizon / farthest, 1))
     return found, std * factors
@@ -131,7 +140,7 @@ def _candidates(core: Core, model: ModelCore, season: Season, horizons: list[int
     return np.where(np.isfinite(found), found, level), std
 
 
-def _scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_]) -> Ahead:
+def _scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_], scale: Any) -> Ahead:
     """With forecasts of this slice compared with what was observed; those of slices that never came are dropped."""
     table = dict(ahead.scored)
     due = [(horizon, one) for horizon, several in ahead.pending.items() for one in several if one.due == clock]
@@ -142,7 +151,7 @@ def _scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_]
             np.stack(part)
             for part in zip(*((one.means, one.std, _nearby(ahead, horizon)[0]) for horizon, one in asked), strict=True)
         )
-        found = (np.asarray(part) for part in _compared(values, trusted, means, std, grams))
+        found = (np.asarray(part) for part in _compared(values, trusted, means, std, grams, scale))
         for (horizon, _), gram, factor in zip(due, *found, strict=False):
             before = table.get(horizon, Scored(np.zeros((len(CANDIDATES),) * 2, np.float32)))
             factor = before.factor + max(1 / (before.count + 1), 1 - FORGETTING) * (float(factor) - before.factor)
@@ -164,28 +173,34 @@ def _nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
 
 
 @program()
-def _compared(values: Array, trusted: Array, means: Array, std: Array, grams: Array) -> tuple[Array, Array]:
+def _compared(
+    values: Array, trusted: Array, means: Array, std: Array, grams: Array, scale: Array
+) -> tuple[Array, Array]:
     """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and the log factors (M,).
 
-    Errors are relative to the slice; a factor is what the error bars needed.
+    Errors are in the units of the data and relative to the slice; a factor is what the error bars needed.
 
     A program because rounding in NumPy depends on where arrays lie in memory, and a saved tracker goes on bit for bit.
     """
-    size = jnp.maximum(jnp.where(trusted, values**2, 0).sum(), 1e-12 * trusted.sum())
+    x, count = scales.plain(values, scale), trusted.sum()
+    size = jnp.maximum(jnp.where(trusted, x**2, 0).sum(), 1e-12 * count)
+    # Below the k-th smallest of n lie k / (n + 1) of what is to come, not k / n.
+    wanted = jnp.minimum(COVERED * (count + 1) / jnp.maximum(count, 1), 1)
 
     def compared(means: Array, std: Array, gram: Array) -> tuple[Array, Array]:
-        errors = jnp.where(trusted, values - means, 0) * jax.lax.rsqrt(size)
-        off = jnp.abs(values - simplex_weights(gram) @ means) / std
-        widest = jnp.nanquantile(jnp.where(trusted, off, jnp.nan), 0.95)
+        said = scales.plain(means, scale)
+        errors = jnp.where(trusted, x - said, 0) * jax.lax.rsqrt(size)
+        off = jnp.abs(values - scales.scaled(simplex_weights(gram) @ said, scale)) / std
+        widest = jnp.nanquantile(jnp.where(trusted, off, jnp.nan), wanted)
         return errors @ errors.T, jnp.log(jnp.maximum(widest / 1.96, 0.1))
 
     return jax.vmap(compared)(means, std, grams)
 
 
 @program()
-def _combined(gram: Array, means: Array) -> Array:
-    """The candidates (C, n) as one (n,)."""
-    return simplex_weights(gram) @ means
+def _combined(gram: Array, means: Array, scale: Array) -> Array:
+    """The candidates (C, n) as one (n,): averaged in the units of the data, on the scale of the stream."""
+    return scales.scaled(simplex_weights(gram) @ scales.plain(means, scale), scale)
 
 
 @program()

@@ -43,10 +43,10 @@ def init(predictors: int, entries: int) -> Calibration:
 
 def factors(known: Calibration) -> Array:
     """What claimed variances are to be multiplied with (K, n)."""
-    seen = known.count > 0
-    roots = jnp.where(seen, jnp.sqrt(known.squares / jnp.maximum(known.count, 1e-6)), 0)
+    roots = jnp.sqrt(known.squares / jnp.maximum(known.count, 1e-6))
     # The square of the mean root: entries far off the rest do not decide it.
-    shared = jnp.where(seen.any(), roots.sum(1) / jnp.maximum(seen.sum(), 1), 1.0)[:, None] ** 2
+    mean = (known.count * roots).sum(1) / jnp.maximum(known.count.sum(), 1e-6)
+    shared = jnp.where((known.count > 0).any(), mean, 1.0)[:, None] ** 2
     return jnp.maximum((known.squares + PRIOR_COUNT * shared) / (known.count + PRIOR_COUNT), SMALLEST)
 
 
@@ -61,7 +61,8 @@ def learned(known: Calibration, errors: Array, variances: Array, weights: Array)
     """
     observed = weights > 0
     seen = jnp.minimum(errors**2 / variances, FARTHEST**2 * factors(known))
+    keep = 1 - (1 - MEMORY) * weights
     return Calibration(
-        squares=jnp.where(observed, MEMORY * known.squares + weights * seen, known.squares),
-        count=jnp.where(observed, MEMORY * known.count + weights, known.count),
+        squares=jnp.where(observed, keep * known.squares + weights * seen, known.squares),
+        count=jnp.where(observed, keep * known.count + weights, known.count),
     )

@@ -47,6 +47,17 @@ def advanced(clock: Clock, time: Any) -> tuple[Clock, float]:
     return Clock(now, (*clock.steps, step)[-KEPT:], clock.slices + 1), step / usual
 
 
+def in_order(clock: Clock, time: Any) -> float | None:
+    """A time as `advanced` takes it, whatever comes: where it is late, repeated or none, just after the one before."""
+    try:
+        now = -np.inf if time is None else _number(time)
+    except TypeError:
+        now = -np.inf
+    if clock.last is None:
+        return now if np.isfinite(now) and not clock.slices else None
+    return now if now > clock.last else float(np.nextafter(clock.last, np.inf))
+
+
 def _number(time: Any) -> float:
     """Seconds since 1970 of a date, or the number itself."""
     if isinstance(time, datetime):  # pandas' too; with a time zone it is the same moment everywhere

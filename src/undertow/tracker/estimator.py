@@ -19,7 +19,7 @@ from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
 from undertow.tracker import files, reading, tracking
-from undertow.tracker.clock import Clock
+from undertow.tracker.clock import Clock, in_order
 from undertow.tracker.output import NAMES
 from undertow.tracker.tracking import Tracking
 from undertow.view.history import History
@@ -52,6 +52,9 @@ class Tracker(Viewed, StackedModel):
 
     Args:
         period: Slices of a season, if it is known; else it is found.
+        believed_after: How quickly lasting changes are believed: after so many slices in a row in which an entry was
+            flagged on the same side. By default after four, or as many more as tell it from chance. Changes of most
+            entries at once are believed after four at the latest.
 
     There are no other settings, and no presets. `undertow.RobustCP` has both: "default", "fast" and "paper", and what
     `help(undertow.Config)` lists; how often false alarms may come is a matter of `undertow.incidents`. See what it does
@@ -73,8 +76,9 @@ class Tracker(Viewed, StackedModel):
         1.0
     """
 
-    def __init__(self, period: int | None = None) -> None:
-        self.period = _checked_period(period)
+    def __init__(self, period: int | None = None, believed_after: int | None = None) -> None:
+        self.period = _checked("period", period)
+        self.believed_after = _checked("believed_after", believed_after)
         self._state: Tracking | None = None
         self._history = History()
 
@@ -107,7 +111,7 @@ class Tracker(Viewed, StackedModel):
             raise ValueError(f"x must have the shape {shape} of the slices before it, got {given.shape}.")
         before = self._state
         if before is None:
-            before = tracking.start(given.shape, self.period or 0)
+            before = tracking.start(given.shape, self.period or 0, self.believed_after or 0)
             tracking.prepare(before)
         self._state, output = tracking.update(before, given, time)
         in_use = [np.asarray(one.state.core.factors.active) for one in self._state.cps]
@@ -122,6 +126,13 @@ class Tracker(Viewed, StackedModel):
 
     def _go_on_from(self, learned: Tracking | None) -> None:
         self._state = learned
+
+    def in_order(self, time: Any) -> Any:
+        """A time as `update` takes it: of a slice that is late or repeated, just after the one before.
+
+        For streams whose times come as they are, as in `undertow.run` and `undertow.clean`. None where there are none.
+        """
+        return in_order(Clock() if self._state is None else self._state.clock, time)
 
     @exclusive
     def transform(self, X: Any) -> Floats:
@@ -188,26 +199,27 @@ class Tracker(Viewed, StackedModel):
         return () if self._state is None or self._state.season is None else self._state.season.periods
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The period, if one was given: there is nothing else to set."""
-        return {"period": self.period}
+        """The two numbers that may be given."""
+        return {"period": self.period, "believed_after": self.believed_after}
 
     def set_params(self, **params: Any) -> Self:
-        """Set the period, before the first slice; everything else is refused."""
-        other = [name for name in params if name != "period"]
+        """Set these numbers, before the first slice; everything else is refused."""
+        other = [name for name in params if name not in _HINTS]
         if other:
             raise ValueError(
-                f"Tracker has nothing to set but its period, got {', '.join(other)}: "
+                f"Tracker has nothing to set but its {' and '.join(_HINTS)}, got {', '.join(other)}: "
                 "use RobustCP for a model with settings."
             )
         if params and self._state is not None:
-            raise ValueError("period must be set before the first slice: make a new Tracker(period=…).")
-        self.period = _checked_period(params.get("period", self.period))
+            raise ValueError(f"{next(iter(params))} must be set before the first slice: make a new Tracker.")
+        for name, value in params.items():
+            setattr(self, name, _checked(name, value))
         return self
 
     @exclusive
     def __copy__(self) -> Tracker:
         """A tracker that goes on from here independently."""
-        other = Tracker(self.period)
+        other = Tracker(self.period, self.believed_after)
         other._state = self._copied()
         other._labels = self._labels
         return other
@@ -240,10 +252,17 @@ class Tracker(Viewed, StackedModel):
         return self._state
 
 
-def _checked_period(period: Any) -> int | None:
-    if period is None or (isinstance(period, int | np.integer) and not isinstance(period, bool) and period >= 2):
-        return None if period is None else int(period)
-    raise ValueError(f"period must be an integer of at least 2, in slices, or None to find it, got {period!r}.")
+_HINTS = {"period": (2, "find it"), "believed_after": (1, "let chance decide")}
+"""What may be given: the least number of slices, and what None does."""
+
+
+def _checked(name: str, number: Any) -> int | None:
+    least, otherwise = _HINTS[name]
+    if number is None or (isinstance(number, int | np.integer) and not isinstance(number, bool) and number >= least):
+        return None if number is None else int(number)
+    raise ValueError(
+        f"{name} must be an integer of at least {least}, in slices, or None to {otherwise}, got {number!r}."
+    )
 
 
 def from_checkpoint(checkpoint: Any, name: str) -> Tracker:
@@ -255,6 +274,7 @@ def from_checkpoint(checkpoint: Any, name: str) -> Tracker:
 
 def from_state(state: Tracking) -> Tracker:
     """A tracker that goes on from here; the state is its own from now on."""
-    tracker = Tracker((state.season.given if state.season is not None else 0) or None)
+    period = state.season.given if state.season is not None else 0
+    tracker = Tracker(period or None, int(state.core.events.after) or None)
     tracker._state = state
     return tracker

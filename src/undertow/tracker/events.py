@@ -27,6 +27,9 @@ LEAST_RECORD = -1.0
 KNOWN_AFTER, SURPRISE_MEMORY, RECORD_MEMORY = 8, 30.0, 0.98
 """Slices from which on that is known, over which the usual distance is averaged, and how fast the farthest is forgotten
 (per slice, towards the usual)."""
+REPEATED = 0.05
+"""What an observation that repeats the one before it says about the noise, against one that does not: codecs of video
+and loggers that report changes only do not measure anew. Zeros do: nothing was counted, again."""
 DEAD_AFTER, DEAD_FACTOR = 12, 4
 """A sensor is dead if it repeats one number this many times, this many times longer than ever before, and so often that
 it cannot be chance."""
@@ -51,6 +54,7 @@ class Events:
         surprise: Usual log root mean square of what the past did not predict, in standard deviations.
         record: The largest lately.
         known: Slices that these come from.
+        after: Flagged slices in a row after which a change is believed, as the user asked; 0 where chance decides.
     """
 
     run: Array
@@ -66,6 +70,7 @@ class Events:
     surprise: Array
     record: Array
     known: Array
+    after: Array
 
 
 @register_dataclass
@@ -101,6 +106,7 @@ def init(entries: int) -> Events:
         surprise=number,
         record=number,
         known=number,
+        after=number.astype(jnp.int32),
     )
 
 
@@ -123,10 +129,10 @@ def _run(events: Events, probability: Array, innovation: Array, mask: Array) -> 
     return jnp.where(flagged, longer, jnp.where(mask, 0, events.run))
 
 
-def _needed(rate: Array | float, mask: Array) -> Array:
-    """Flagged slices in a row that are more than chance."""
+def _needed(events: Events, rate: Array | float, mask: Array) -> Array:
+    """Flagged slices in a row that are more than chance, or as many as were asked for."""
     likely = jnp.log(CHANCE / jnp.maximum(mask.sum(), 1)) / jnp.log(jnp.clip(rate, 1e-9, 0.9))
-    return jnp.maximum(jnp.ceil(likely), BELIEVED_AFTER).astype(jnp.int32)
+    return jnp.where(events.after > 0, events.after, jnp.maximum(jnp.ceil(likely), BELIEVED_AFTER).astype(jnp.int32))
 
 
 def _surprising(events: Events, surprise: Array | float, mask: Array) -> Array:
@@ -169,9 +175,11 @@ def decide(
     same, flagged = mask & (values == events.value), mask & (probability > 0.5)
     repeating = _no_chance(events, events.repeats + 1) & (events.moves >= KNOWN_AFTER)
     stuck = same & repeating & (events.stuck | (events.run != 0) | flagged)
-    believed = (jnp.abs(_run(events, probability, innovation, mask)) >= _needed(rate, mask)) & ~stuck
+    believed = (jnp.abs(_run(events, probability, innovation, mask)) >= _needed(events, rate, mask)) & ~stuck
     moving = (mask & ~same).any()  # a stream that repeats one slice has not changed
-    lasting = (events.off_run + off >= BELIEVED_AFTER - 1) & moving
+    # Never later than usual: of a slice that is wrong as a whole nothing is learned.
+    few = jnp.minimum(BELIEVED_AFTER, jnp.where(events.after > 0, events.after, BELIEVED_AFTER))
+    lasting = (events.off_run + off >= few - 1) & moving
     accept = flagged & moving & (believed | (off & lasting))
     return Found(accept=accept, slice_off=off & ~lasting, stuck=stuck)
 
@@ -198,7 +206,7 @@ def learned(
     repeats = jnp.where(mask, jnp.where(same, events.repeats + 1, 0), events.repeats)
     lasting = mask.any()
     return Events(
-        run=jnp.where(jnp.abs(run) >= _needed(rate, mask), 0, run),
+        run=jnp.where(jnp.abs(run) >= _needed(events, rate, mask), 0, run),
         off_run=jnp.where(lasting, jnp.where(found.slice_off, events.off_run + 1, 0), events.off_run),
         value=jnp.where(mask, values, events.value),
         repeats=repeats,
@@ -211,6 +219,7 @@ def learned(
         surprise=usual,
         record=jnp.where(clean, record, events.record),
         known=events.known + clean,
+        after=events.after,
     )
 
 
@@ -219,9 +228,16 @@ def _longer(age: Array, lasts: Array, mask: Array) -> Array:
     return jnp.where(jnp.where(mask, lasts, age > 0), age + 1, 0)
 
 
+def news(events: Events, values: Array) -> Array:
+    """What observations say about noise, in (0, 1] (n,)."""
+    return jnp.where((values == events.value) & (values != 0), REPEATED, 1.0)
+
+
 def dead(events: Events) -> Array:
     """Entries whose sensor gives the same number for ever, though it did not before (n,)."""
-    long = events.repeats >= jnp.maximum(DEAD_AFTER, DEAD_FACTOR * (events.longest + 1))
+    usual = jnp.median(jnp.maximum(events.longest, events.repeats))  # in films most entries repeat for long
+    longest = jnp.maximum(events.longest, usual)
+    long = events.repeats >= jnp.maximum(DEAD_AFTER, DEAD_FACTOR * (longest + 1))
     return long & _no_chance(events, events.repeats)
 
 

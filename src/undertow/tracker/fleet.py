@@ -127,8 +127,8 @@ class Trackers:
                 return whole
 
             values, observed = (placed(part.reshape(len(ids), -1)) for part in (relative, mask))
-            answer, found = group.learn(values, observed, placed(scale), placed(framed), placed(learning))
-            return Part(order, positions, answer, found)
+            answer, found, said = group.learn(values, observed, placed(scale), placed(framed), placed(learning))
+            return Part(order, positions, answer, found, said)
 
         parts = map(learned, range(len(self.groups)))
         return FleetOutput(

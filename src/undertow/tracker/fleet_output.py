@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.inputs.dense import Slice
 from undertow.tracker import events, tracking
 from undertow.tracker.batch import Found
 from undertow.tracker.frame import Frame, stacked
@@ -21,12 +22,13 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Of one group: which members, where they stand in it, and what was found."""
+    """Of one group: which members, where they stand in it, what was found, and what each predictor said (M, K, n)."""
 
     members: NDArray[np.intp]
     positions: NDArray[np.intp]
     answer: Answer
     found: Found
+    said: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,7 @@ class FleetOutput:
 
     def member(self, position: int) -> TrackerOutput:
         """Of one member, as a single tracker has it."""
-        return self._each[position]
+        return replace(self._each[position], said=self._said(position))
 
     @cached_property
     def _each(self) -> tuple[TrackerOutput, ...]:
@@ -146,10 +148,27 @@ class FleetOutput:
         low_rank, settings = found.low_rank, tracking.settings(frame)
         beyond = self.beyond[number], self.given[number]
         one = TrackerOutput(
-            answer, frame, self.shape, low_rank, found.rank, named, noticed.value, self.dtype, settings, beyond
+            answer,
+            frame,
+            self.shape,
+            low_rank,
+            found.rank,
+            named,
+            noticed.value,
+            self.dtype,
+            settings,
+            beyond,
+            given=Slice(self.given[number], mask),
         )
         since = int(self.repeating_since[number])
         return one if since < 0 else one.repeated(since)
+
+    def _said(self, number: int) -> Any:
+        """What each predictor said of the slice of one member (K, n), if that was kept."""
+        for part in self.parts:
+            if part.said is not None and number in part.members:
+                return part.said[int(part.positions[part.members == number][0])]
+        return None
 
     @cached_property
     def _all(self) -> TrackerOutput:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from numpy.typing import NDArray
 
 from undertow.config import Config
@@ -22,6 +23,8 @@ from undertow.tracker.predictors.cp import CP, GROWTH_INTERVAL, LARGEST_RANK
 from undertow.tracker.tracking import Tracking
 
 FREE = -1
+SAID_BYTES = 2**26
+"""Up to this much, what every predictor said is kept with a result, to explain it."""
 
 
 @dataclass(eq=False)
@@ -101,8 +104,8 @@ class Group:
         scale: NDArray[np.int32],
         framed: NDArray[np.bool_],
         present: NDArray[np.bool_],
-    ) -> tuple[step.Answer, Found]:
-        """The next slice of those who are present, by position.
+    ) -> tuple[step.Answer, Found, Array | None]:
+        """The next slice of those who are present, by position; with what each predictor said of it (M, K, n).
 
         Args:
             relative: Values in units of each stream (M, n).
@@ -123,7 +126,8 @@ class Group:
             self.arrays, models, reports, judged, mask, scale, learning, present
         )
         self.steps += learning
-        return answer, found
+        said = judged.verdict.means
+        return answer, found, said if said.nbytes <= SAID_BYTES else None
 
 
 def _arrays(state: Tracking) -> Arrays:

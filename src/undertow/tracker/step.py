@@ -34,6 +34,8 @@ FAR = 10.0
 FARTHEST = 4.0
 """Standard deviations from its level beyond which nobody expects an entry on a curved scale, where a linear
 extrapolation can explode."""
+IMPLAUSIBLE = 0.25
+"""Rate of outliers from which on the noise is taken to be underestimated, and what is flagged counts for it as well."""
 MISSED_BY_ALL = 6.0
 """Times the usual error of most predictors, beyond which an entry counts less for the weights."""
 HELD_OUT, FEWEST_HELD, RAREST_HELD = 16, 16, 64
@@ -97,8 +99,10 @@ class Verdict:
     Attributes:
         mean: Combined prediction, of an observed entry without itself.
         variance: Of an observation around it, not yet calibrated.
+        own_noise: Its part that is noise.
         probability: That an observed entry is an outlier.
         learn: Weight of every entry for the learners; 0 where nothing was observed or where it is withheld.
+        noise: The same for what is learned of the noise.
         held: Entries that the CP models do not learn from, to see how good their answer is.
         for_cp: Entries that they do learn from.
         means: What every predictor says (K, n); the CP models, which come last, with their factors as they were.
@@ -120,9 +124,10 @@ class Verdict:
 
     mean: Array
     variance: Array
-    noise: Array
+    own_noise: Array
     probability: Array
     learn: Array
+    noise: Array
     held: Array
     for_cp: Array
     means: Array
@@ -234,15 +239,20 @@ def judge(
     withheld = jnp.where(found.accept, 0, probability)
     learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off
     # What is not far off counts even if it is flagged, or flags would make errors look smaller and give more flags.
-    counted = jnp.where(jnp.abs(innovation) < FAR, weight * ~found.slice_off, learn) * (core.seen > 1)
-    calibrated = calibration.learned(core.calibration, values - means, said.claimed, counted)
+    counted = jnp.where(jnp.abs(innovation) < FAR, weight * ~found.slice_off, learn)
+    news, doubtful = events.news(core.events, values), law.rate(core.law) > IMPLAUSIBLE
+    counted, noise = (
+        jnp.where(doubtful, weight * ~(found.slice_off | found.stuck), one) * news for one in (counted, learn)
+    )
+    calibrated = calibration.learned(core.calibration, values - means, said.claimed, counted * (core.seen > 1))
     held = _held_out(values, mask, core.seen)
     return Verdict(
         mean=mean,
         variance=variance,
-        noise=weights @ said.noises,
+        own_noise=weights @ said.noises,
         probability=probability,
         learn=learn,
+        noise=noise,
         held=held,
         for_cp=mask & (learn > 0.5) & ~held,
         means=means,
@@ -372,7 +382,7 @@ def learn(
     """Learn the slice as far as it is trusted, and answer; `season` and `from_cp` are means given the slice."""
     level_state = restart(core.level, verdict.changed & mask, values)
     before = LEVEL.predict(level_state, Given(values, verdict.learn, core.last))
-    given = Given(values, verdict.learn, before.mean)
+    given = Given(values, verdict.learn, before.mean, verdict.noise)
     level, level_mean = LEVEL.learn(level_state, given)
     others = [one.learn(state, given) for one, state in zip(OTHERS, core.others, strict=True)]
     means = jnp.vstack([level_mean, *(mean for _, mean in others), season, *(mean.ravel() for mean in from_cp)])
@@ -414,8 +424,8 @@ def learn(
     variance = verdict.variance * spread**2
     mean = scales.plain(z, scale)
     std = width(z, jnp.sqrt(variance), scale)
-    noise = width(z, jnp.sqrt(verdict.noise) * spread, scale)
-    own = width(z, jnp.sqrt(jnp.maximum(verdict.variance - verdict.noise, 0)) * spread, scale)
+    noise = width(z, jnp.sqrt(verdict.own_noise) * spread, scale)
+    own = width(z, jnp.sqrt(jnp.maximum(verdict.variance - verdict.own_noise, 0)) * spread, scale)
     flagged = verdict.probability
     added = jnp.where(mask, flagged * (scales.plain(values, scale) - mean), 0)
     known = mask & (core.seen > 1)

@@ -79,11 +79,13 @@ class Tracking:
     clock: Clock = field(default_factory=Clock)
 
 
-def start(shape: tuple[int, ...], period: int = 0) -> Tracking:
-    """Nothing seen; a period of 0 is to be found."""
+def start(shape: tuple[int, ...], period: int = 0, believed_after: Any = 0) -> Tracking:
+    """Nothing seen; a period of 0 is to be found; 0 slices after which changes are believed: as chance has it."""
     models = tuple(CP.new(config, shape) for config in configs(shape))
     entries = math.prod(shape)
-    return Tracking(shape, None, new_core(entries, len(models)), models, season=seasons.start(entries, period))
+    core = new_core(entries, len(models))
+    core = replace(core, events=replace(core.events, after=jnp.asarray(believed_after, jnp.int32)))
+    return Tracking(shape, None, core, models, season=seasons.start(entries, period))
 
 
 def prepare(state: Tracking) -> None:
@@ -111,12 +113,15 @@ def update(state: Tracking, given: Slice, time: Any = None) -> tuple[Tracking, T
         if given.mask.any():
             state = replace(state, recent=remembered(state.recent, given), used=state.used + 1)
             state = _in_frame(state)
-        after, output = _learned(state, given)
+        after, output = _learned(state, given, steps=steps)
         return after, output.repeated(int(verdict.since)) if verdict.repeated else output
 
 
 def after_gap(state: Tracking, steps: float) -> Tracking:
-    """When a slice comes this many usual steps after the last: levels are less certain, the season goes on."""
+    """When a slice comes this many usual steps after the last: levels are less certain, the season goes on.
+
+    Temporal rows of the CP models are less certain where the slice is predicted.
+    """
     older = step.aged(state.core.level, np.float32(steps - 1))
     season = None if state.season is None else seasons.skipped(state.season, max(round(steps) - 1, 0))
     return replace(state, core=replace(state.core, level=older), season=season)
@@ -127,7 +132,9 @@ def forecast(state: Tracking, slices: int) -> tuple[np.ndarray, np.ndarray]:
     frame, season = state.frame or Frame(), state.season
     assert season is not None  # only while slices are learned anew
     with one_at_a_time:
-        z, deviation = look_ahead(state.ahead, season, state.core, state.cps[0].state.core, slices)
+        z, deviation = look_ahead(
+            state.ahead, season, state.core, state.cps[0].state.core, slices, np.int32(frame.scale)
+        )
         mean, std = _in_units(z, deviation, np.int32(frame.scale))
     shape = (slices, *state.shape)
     return frame.absolute(mean).reshape(shape), (np.asarray(std, np.float64) * frame.unit).reshape(shape)
@@ -185,7 +192,8 @@ def tried(state: Tracking, frames: tuple[Frame, ...]) -> Tracking:
 
 def replayed(state: Tracking) -> Tracking:
     """The same frame, learned anew from the recent slices but the newest."""
-    fresh = replace(start(state.shape), frame=state.frame, recent=state.recent, seen=state.seen, used=state.used)
+    fresh = start(state.shape, believed_after=state.core.events.after)
+    fresh = replace(fresh, frame=state.frame, recent=state.recent, seen=state.seen, used=state.used)
     fresh = replace(fresh, history=state.history, season=None)
     for earlier in usual_slices(state.recent[:-1]):
         fresh, _ = _learned(fresh, earlier)
@@ -212,11 +220,13 @@ def noticed(empty: Any, beyond: Any, filled: Any) -> Flags:
     return found | (Flags.FILL_VALUES if filled else Flags.NONE)
 
 
-def _learned(state: Tracking, given: Slice, learning: bool = True) -> tuple[Tracking, TrackerOutput]:
+def _learned(
+    state: Tracking, given: Slice, learning: bool = True, steps: float = 1.0
+) -> tuple[Tracking, TrackerOutput]:
     frame = state.frame or Frame()
     relative, mask, beyond = usable(frame, given)
     values, flat_mask, scale = _prepared(relative, mask, np.int32(frame.scale))
-    said = tuple(model.predict(values, flat_mask) for model in state.cps)
+    said = tuple(model.predict(values, flat_mask, steps) for model in state.cps)
     entries = mask.size
     expected = seasons.predict(state.season, entries)
     verdict = step.judge(state.core, values, flat_mask, scale, expected, said)
@@ -224,7 +234,9 @@ def _learned(state: Tracking, given: Slice, learning: bool = True) -> tuple[Trac
     if learning and mask.any() and frame is state.frame:
         use = verdict.for_cp
         missing = mask.size - int(np.count_nonzero(mask))
-        pairs = [model.learn(values, use, missing + _withheld(use, mask)) for model in state.cps]
+        missing += _withheld(use, mask)
+        heard = verdict.weights[len(step.NAMES) :]
+        pairs = [model.learn(values, use, missing, weight) for model, weight in zip(state.cps, heard, strict=True)]
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
     means = tuple(report.low_rank for report in reports) or tuple(verdict.means[len(step.NAMES) :])
     season, seasonal = seasons.fitted(state.season, values, verdict.learn, entries)
@@ -234,7 +246,7 @@ def _learned(state: Tracking, given: Slice, learning: bool = True) -> tuple[Trac
     if season is not None:
         std = np.sqrt(np.asarray(verdict.variance)) * np.asarray(state.core.law.spread)
         season = seasons.remembered(season, values, verdict.learn, answer.scaled, std)
-        followed = follow(state.ahead, season, core, learned[0].state.core, values, verdict.learn)
+        followed = follow(state.ahead, season, core, learned[0].state.core, values, verdict.learn, scale)
         after = replace(after, season=season, ahead=followed)
     output = TrackerOutput(
         answer=answer,
@@ -245,7 +257,7 @@ def _learned(state: Tracking, given: Slice, learning: bool = True) -> tuple[Trac
         named=_named(verdict, dead, mask, events.ages(core.events), state.seen - 1),
         noticed=noticed(not given.mask.any(), beyond.any(), np.any(given.filled)).value,
         dtype=given.values.dtype,
-        config=settings(frame),
+        config=settings(frame) | believed(state.core.events.after),
         given=given,
         said=verdict.means,
         beyond=(beyond, given.values) if beyond.any() else None,
@@ -271,6 +283,11 @@ def _found(weights: Array, means: tuple[Array, ...], seen: events.Events, scale:
 def settings(frame: Frame) -> dict[str, Any]:
     """What was decided about the stream, by name."""
     return {"scale": ("linear", "root", "log")[frame.scale]}
+
+
+def believed(after: Any) -> dict[str, int]:
+    """After how many slices changes are believed, if that was asked for."""
+    return {"believed_after": int(after)} if int(after) else {}
 
 
 def _withheld(use: Any, mask: np.ndarray) -> int:

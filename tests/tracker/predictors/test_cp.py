@@ -28,12 +28,12 @@ def made(filled, seed=0):
 
 
 @jax.jit
-def predicted(core, values, mask, report):
+def predicted(core, values, mask, report, steps=1.0):
     noise, probability = report
     seen = SimpleNamespace(
         low_rank=values, noise_variance=noise, outlier_probability=probability, usual_noise=noise.mean()
     )
-    return left_out(of_report(core, seen), values.ravel(), mask.ravel().astype(values.dtype))
+    return left_out(of_report(core, seen, steps), values.ravel(), mask.ravel().astype(values.dtype))
 
 
 def design_of(core):
@@ -47,8 +47,8 @@ def design_of(core):
     return np.stack(columns, 1)
 
 
-def row_prior(core, filled):
-    """Mean and precision of the next temporal row by loops over the ring buffer, oldest first."""
+def row_prior(core, filled, steps=1):
+    """Mean and precision of the next temporal row by loops over the ring buffer, oldest first, and over the steps."""
     rows, newest = np.asarray(core.factors.row_means), int(core.window.newest)
     if filled <= 2:
         return np.zeros(COMPONENTS), np.asarray(core.factors.precision)
@@ -58,16 +58,19 @@ def row_prior(core, filled):
         series = np.array([row[component] for row in ordered])
         before, now = series[:-1], series[1:]
         pull = np.clip(before @ now / max(before @ before, 1e-12), 0, 1)
-        precision[component] = 1 / (np.mean((now - pull * before) ** 2) + 1e-6)
-        centre[component] = pull * series[-1]
+        step, variance = np.mean((now - pull * before) ** 2) + 1e-6, 0.0
+        centre[component] = series[-1]
+        for _ in range(steps):
+            centre[component], variance = pull * centre[component], pull**2 * variance + step
+        precision[component] = 1 / variance
     return centre, precision
 
 
-@pytest.mark.parametrize("filled", [0, 2, 3, 5])
-def test_every_entry_is_predicted_without_itself(filled, double):
+@pytest.mark.parametrize(("filled", "steps"), [(0, 1), (2, 1), (3, 1), (5, 1), (5, 7)])
+def test_every_entry_is_predicted_without_itself(filled, steps, double):
     core, values, mask, report = made(filled)
-    found = predicted(core, values, mask, report)
-    design, (centre, precision) = design_of(core), row_prior(core, filled)
+    found = predicted(core, values, mask, report, float(steps))
+    design, (centre, precision) = design_of(core), row_prior(core, filled, steps)
     y, observed = np.asarray(values).ravel(), np.asarray(mask).ravel()
     noise = np.asarray(report[0]).ravel()
     trust = np.where(observed, (1 - np.asarray(report[1]).ravel()) / noise, 0)

@@ -55,15 +55,17 @@ class Plain:
         self.m, self.p = self.m + gain * error, 1 / (1 / predicted + weight)
         expected = noise * (predicted + 1)
         bounded = min(error**2, FARTHEST**2 * expected)
-        self.squares = MEMORY * self.squares + weight * bounded / (predicted + 1)
-        self.count = MEMORY * self.count + weight
-        self.score = MEMORY * self.score - 0.5 * weight * (error**2 / expected + np.log(expected))
+        keep = 1 - (1 - MEMORY) * weight
+        self.squares = keep * self.squares + weight * bounded / (predicted + 1)
+        self.count = keep * self.count + weight
+        self.score = keep * self.score - 0.5 * weight * (error**2 / expected + np.log(expected))
 
 
 def noises(filters):
     """Noise variance of every entry as the filters of one pace see it."""
     known = [one for one in filters if one.count > 0]
-    shared = np.mean([np.sqrt(one.squares / one.count) for one in known]) ** 2 if known else 1.0
+    roots, counts = ([np.sqrt(one.squares / one.count) for one in known], [one.count for one in known])
+    shared = np.average(roots, weights=counts) ** 2 if known else 1.0
     return [(one.squares + PRIOR_COUNT * shared) / (one.count + PRIOR_COUNT) + 1e-12 for one in filters]
 
 
@@ -118,6 +120,19 @@ def test_an_entry_never_seen_is_like_the_others(learned):
     np.testing.assert_allclose(made.mean[NEVER], others.mean(), rtol=1e-5)
     assert made.variance[NEVER] > others.var()
     np.testing.assert_allclose(learned[2][-1][NEVER], np.delete(np.asarray(learned[2][-1]), NEVER).mean(), rtol=1e-5)
+
+
+def test_what_repeats_teaches_little_noise_and_what_is_withheld_may_teach_it(learned):
+    values, weights = np.full(ENTRIES, 3.0, np.float32), np.ones(ENTRIES, np.float32)
+    for weight, telling in ((1.0, 0.05), (0.0, 1.0)):
+        one = Given(values, weight * weights, np.zeros_like(values), telling * weights)
+        after, _ = learn(learned[0], one)
+        plain, _ = learn(learned[0], given(values, telling * weights))
+        for field in ("squares", "count", "score"):
+            np.testing.assert_allclose(getattr(after, field), getattr(plain, field), rtol=1e-6)
+        alone, _ = learn(learned[0], given(values, weight * weights))
+        for field in ("mean", "variance"):
+            np.testing.assert_array_equal(getattr(after, field), getattr(alone, field))
 
 
 def test_nothing_observed_changes_no_mean_and_widens_the_variance(learned):

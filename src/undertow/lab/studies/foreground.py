@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from undertow.lab.recordings import lobby
 from undertow.lab.studies.table import StudyTable
+from undertow.runs.default_model import default_model
 
 Bools = NDArray[np.bool_]
 WARM_UP = 20
@@ -69,10 +70,8 @@ def recorded(folder: Any = None) -> Scene:
 
 
 def tracker_masks(frames: NDArray[np.float32]) -> Iterator[Bools]:
-    """Of `ut.Tracker`."""
-    import undertow as ut
-
-    tracker = ut.Tracker()
+    """Of `ut.Tracker`, as `undertow run` makes it for pictures."""
+    tracker = default_model(pictures=True)
     for frame in frames:
         yield np.asarray(tracker.update(frame).outlier_probability) > 0.5
 

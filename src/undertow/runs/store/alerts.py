@@ -1,4 +1,8 @@
-"""Alerts: one row for every entry whose outlier probability reaches the threshold, in the order of the stream."""
+"""Alerts: one row for every entry whose outlier probability reaches the threshold, in the order of the stream.
+
+Of pictures, one row for every region of such entries: that of the entry farthest off, how many there are, and the box
+around them.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,14 @@ from undertow.runs.store.cells import spreadsheet_safe, without_apostrophe
 from undertow.runs.store.folder import replace_file, sync_folders
 from undertow.runs.store.growing import START_AGAIN, GrowingFile
 from undertow.runs.store.layout import Layout, label_column
+from undertow.runs.store.regions import regions
 
 Format = Literal["csv", "jsonl", "parquet"]
 Row = tuple[Any, ...]
 
 NUMBERS = ("value", "expected", "std", "probability")
+ENTRIES = "entries"
+"""Column after these where rows are regions; then first and last index in every mode of the picture."""
 
 
 def open_sink(format: Format, folder: Path, layout: Layout, *, safe: bool = False) -> AlertSink:
@@ -43,18 +50,36 @@ def rows_of(
         numbers: arrays of the slice, one for each of `NUMBERS`.
 
     Returns:
-        One row per flagged entry: time as stored, labels, numbers.
+        One row per flagged entry, or per region: time as stored, labels, numbers, and what is said of regions.
     """
     positions = np.nonzero(flagged)
     if not len(positions[0]):
         return []
     stored = layout.times.stored(time, index)
+    beside: list[tuple[int, ...]] = [()] * len(positions[0])
+    if layout.region_modes:
+        positions, beside = _worst_of_regions(flagged, layout.region_modes, numbers)
     named = [
         where.tolist() if labels is None else label_column(labels)[where].tolist()
         for where, labels in zip(positions, layout.labels, strict=True)
     ]
     values = [np.asarray(array, np.float64)[positions].tolist() for array in numbers]
-    return [(stored, *row) for row in zip(*named, *values, strict=True)]
+    return [(stored, *row, *more) for *row, more in zip(*named, *values, beside, strict=True)]
+
+
+def _worst_of_regions(
+    flagged: NDArray[np.bool_], modes: int, numbers: Sequence[NDArray[Any]]
+) -> tuple[tuple[NDArray[np.int64], ...], list[tuple[int, ...]]]:
+    """Of every region the position of the entry farthest off; its number of entries, and the box around it."""
+    value, expected, std, _ = (np.asarray(array, np.float64) for array in numbers)
+    away = np.abs(value - expected) / np.maximum(std, np.finfo(np.float64).tiny)
+    worst, beside = [], []
+    for region in regions(flagged, modes):
+        at = int(np.argmax(away[region]))
+        worst.append([where[at] for where in region])
+        box = [edge for where in region[:modes] for edge in (int(where.min()), int(where.max()))]
+        beside.append((len(region[0]), *box))
+    return tuple(np.array(worst, np.int64).T), beside
 
 
 def read_alerts(format: str, folder: Path, *, safe: bool = False) -> Iterator[dict[str, Any]]:
@@ -198,7 +223,8 @@ class ParquetParts:
             pa.int64() if labels is None else named.get(label_column(labels).dtype.str, pa.string())
             for labels in self._layout.labels
         ]
-        return [time, *modes, *[pa.float64()] * len(NUMBERS)]
+        regions = [pa.int64()] * len(_of_regions(self._layout))
+        return [time, *modes, *[pa.float64()] * len(NUMBERS), *regions]
 
     def _part_path(self) -> Path:
         return self._folder / f"part-{self._part:06d}.parquet"
@@ -213,7 +239,14 @@ def _path(format: str, folder: Path) -> Path:
 
 
 def _columns(layout: Layout) -> tuple[str, ...]:
-    return (layout.time_name, *layout.dims, *NUMBERS)
+    return (layout.time_name, *layout.dims, *NUMBERS, *_of_regions(layout))
+
+
+def _of_regions(layout: Layout) -> tuple[str, ...]:
+    """Columns beyond those of entries."""
+    pictured = layout.dims[: layout.region_modes]
+    edges = [f"{dim}_{end}" for dim in pictured for end in ("first", "last")]
+    return (ENTRIES, *edges) if layout.region_modes else ()
 
 
 def _read_parquet(folder: Path) -> Iterator[dict[str, Any]]:

@@ -76,6 +76,8 @@ class Layout:
     """Whether every chunk ends in its checksum; those of stores begun by earlier versions do not."""
     predictors: tuple[str, ...] = ()
     """Of a tracker: their weights are kept, and what it noticed beyond single entries."""
+    region_modes: int = 0
+    """The first modes of a picture, in which flagged entries that touch are one alert; 0 where each entry is one."""
 
     @property
     def float_type(self) -> str:
@@ -110,6 +112,8 @@ class Layout:
             del identity["checksums"]  # as it was in the checkpoints of such stores
         if not self.predictors:
             del identity["predictors"]  # likewise
+        if not self.region_modes:
+            del identity["region_modes"]  # likewise
         return identity
 
 

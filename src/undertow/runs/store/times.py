@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,6 +35,18 @@ class Times:
         if isinstance(time, (float, np.floating)):
             return cls("number")
         raise StoreError(f"times must be dates, numbers or text, got {time!r}: convert them first")
+
+    @staticmethod
+    def checked() -> Callable[[int, Any], None]:
+        """Takes the numbers and times of slices in turn, and refuses what a run would."""
+        kind: Times | None = None
+
+        def check(index: int, time: Any) -> None:
+            nonlocal kind
+            kind = kind or Times.like(time)
+            kind.stored(time, index)
+
+        return check
 
     @property
     def dtype(self) -> str:

@@ -14,6 +14,7 @@ from undertow.sources.formats.base import Source
 from undertow.sources.formats.lines import LineBlocks, LineFile, LinePipe
 from undertow.sources.formats.rows import MAX_COLUMNS, Batch, Columns, Rows, columns_of
 from undertow.sources.formats.table import open_table
+from undertow.sources.formats.wide import DATES, delimiter_of, named_columns, offset_in, open_wide_csv
 from undertow.sources.options import SourceOptions
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
@@ -29,7 +30,7 @@ class CSVRows(Rows):
         header = lines.first_line()
         if not header.strip():
             raise StreamError(f"{self.name} must begin with a line of column names, got an empty line")
-        self._delimiter = max(",;\t", key=header.decode("utf-8", "replace").count)
+        self._delimiter = delimiter_of(header)
         self._begin = len(header)
         if header.count(self._delimiter.encode()) >= 2 * MAX_COLUMNS:  # in quotes a few may not count
             self.check_columns(header.decode("utf-8", "replace").split(self._delimiter))
@@ -115,16 +116,27 @@ class CSVRows(Rows):
             read_options=csv.ReadOptions(use_threads=False, column_names=self._names, block_size=size),
             parse_options=csv.ParseOptions(delimiter=self._delimiter, **handler),
             convert_options=csv.ConvertOptions(
-                column_types=types, include_columns=wanted, decimal_point=self._decimal or "."
+                column_types=types,
+                include_columns=wanted,
+                decimal_point=self._decimal or ".",
+                timestamp_parsers=[csv.ISO8601, *DATES],
             ),
         )
 
 
 def open_csv(path: Path, options: SourceOptions) -> Source:
-    """A file, which may still grow; a first pass finds labels and times."""
+    """A file, which may still grow; a first pass finds labels and times. One with a column per entry is read whole."""
+    if options.follow is None:
+        named = named_columns(path, options)
+        if named is None:
+            return open_wide_csv(path, options)
+        options = named
     columns = columns_of(path.name, options)
     rows = CSVRows(LineFile(path, options.follow), columns)
-    return open_table(rows, options, CSVRows(LineFile(path, growing=options.follow is not None), columns))
+    source = open_table(rows, options, CSVRows(LineFile(path, growing=options.follow is not None), columns))
+    if source.time_zone is not None:
+        source.time_zone = offset_in(LineFile(path)) or source.time_zone
+    return source
 
 
 def open_csv_pipe(file: Any, name: str, options: SourceOptions) -> Source:

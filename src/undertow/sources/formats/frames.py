@@ -32,6 +32,7 @@ class Held:
         numbers: Those which hold numbers.
         dated: Those which hold dates.
         index: The column that was the index, if it can be time.
+        title: What messages call it.
     """
 
     frame: Any
@@ -39,13 +40,14 @@ class Held:
     numbers: frozenset[Any]
     dated: frozenset[Any]
     index: Any = None
+    title: str = NAME
 
     def time(self, wanted: str | None) -> Any:
         """The column of the times: the one asked for, the index, the only one of dates, or one with such a name."""
         if wanted is not None:
             found = [name for name in self.names if wanted in (name, _last(name))]
             if not found:
-                raise StreamError(f"{NAME} has no column {wanted!r}: its columns are {_listed(self.names)}")
+                raise StreamError(f"{self.title} has no column {wanted!r}: its columns are {_listed(self.names)}")
             return found[0]
         named = [name for name in self.names if str(name).lower() in TIME_NAMES]
         for guesses in ([] if self.index is None else [self.index], sorted(self.dated, key=str), named):
@@ -54,46 +56,68 @@ class Held:
         return None
 
 
-def open_frame(frame: Any, options: SourceOptions) -> Source:
-    """A frame of pandas or polars."""
-    held = _of_polars(frame) if type(frame).__module__.startswith("polars") else _of_pandas(frame)
+def open_frame(frame: Any, options: SourceOptions, title: str = NAME) -> Source:
+    """A frame of pandas or polars; messages call it by its title."""
+    held = _held(frame, title)
+    found = _found(held, options)
+    if found is None:
+        time = held.time(options.time)
+        return _wide(held, time, [name for name in held.names if name in held.numbers and name != time], options)
+    return _long(held, replace(options, time=found[0], modes=found[1], value=found[2]))
+
+
+def columns_found(frame: Any, options: SourceOptions, title: str = NAME) -> tuple[str, tuple[str, ...], str] | None:
+    """Which columns of a long frame hold time, labels and values, as far as that was not said; None for a wide one.
+
+    Raises:
+        StreamError: That is not clear.
+    """
+    return _found(_held(frame, title), options)
+
+
+def _held(frame: Any, title: str) -> Held:
+    made = _of_polars(frame) if type(frame).__module__.startswith("polars") else _of_pandas(frame)
+    return replace(made, title=title)
+
+
+def _found(held: Held, options: SourceOptions) -> tuple[str, tuple[str, ...], str] | None:
     if len({str(name) for name in held.names}) < len(held.names):
-        raise StreamError(f"{NAME} has two columns of the same name: rename one of {_listed(held.names)}")
+        raise StreamError(f"{held.title} has two columns of the same name: rename one of {_listed(held.names)}")
     time = held.time(options.time)
     others = [name for name in held.names if name != time]
     texts = [name for name in others if name not in held.numbers]
     numbers = [name for name in others if name in held.numbers]
     if not len(held.frame):
-        raise StreamError(f"{NAME} has no rows: give at least one time")
+        raise StreamError(f"{held.title} has no rows: give at least one time")
     if options.modes is None and options.value is None and not texts:
-        return _wide(held, time, numbers, options)
+        return None
     modes = options.modes or tuple(str(name) for name in texts)
     left = [name for name in numbers if str(name) not in modes]
     value = options.value or (str(left[0]) if len(left) == 1 else None)
     if time is None or not modes or value is None:
         raise StreamError(
-            f"{NAME} has the columns {_listed(held.names)}, and which of them hold time, labels and values is "
+            f"{held.title} has the columns {_listed(held.names)}, and which of them hold time, labels and values is "
             "not clear: name them with time=…, modes=… and value=…, or leave out what is not a number"
         )
-    return _long(held, replace(options, time=str(time), modes=modes, value=value))
+    return str(time), modes, value
 
 
 def _wide(held: Held, time: Any, numbers: list[Any], options: SourceOptions) -> Source:
     """One column per entry; several levels of columns are modes."""
     xarray = import_extra("xarray", "pandas", "A wide frame")
     if not numbers:
-        raise StreamError(f"{NAME} has no columns of numbers: one per entry is needed, or long form with value=…")
+        raise StreamError(f"{held.title} has no columns of numbers: one per entry is needed, or long form with value=…")
     pandas = type(held.frame).__module__.startswith("pandas")
     values = _pandas_matrix(held.frame, numbers) if pandas else _polars_matrix(held.frame, numbers)
-    times, zone = (None, None) if time is None else _times(held.frame[time], pandas)
+    times, zone = (None, None) if time is None else _times(held.frame[time], pandas, held.title)
     array = xarray.DataArray(values, dims=("time", "column"), coords={"column": [_label(name) for name in numbers]})
     if pandas and held.frame.columns.nlevels > 1:
         array = _levels(xarray, held.frame.columns, values, numbers)
-    name = "time" if time is None else _last(time)
+    name = "time" if time is None else _last(time) or "time"
     array = array.rename({"time": name}) if name not in array.dims else array
     if times is not None:
         array = array.assign_coords({name: times})
-    source = LabelledArray(lambda: array.to_dataset(name="frame"), "frame", "frame", replace(options, time=name))
+    source = LabelledArray(lambda: array.to_dataset(name="frame"), _short(held), "frame", replace(options, time=name))
     source.time_zone = zone
     return source
 
@@ -184,21 +208,25 @@ def _polars_matrix(frame: Any, numbers: list[Any]) -> NDArray[np.float64]:
     )
 
 
-def _times(column: Any, pandas: bool) -> tuple[NDArray[Any], str | None]:
+def _short(held: Held) -> str:
+    return "frame" if held.title == NAME else held.title
+
+
+def _times(column: Any, pandas: bool, title: str) -> tuple[NDArray[Any], str | None]:
     """The times, in UTC where they have a zone, and its name."""
     if pandas:
         zone = getattr(column.dtype, "tz", None)
         if zone is not None:
             column = column.dt.tz_convert("UTC").dt.tz_localize(None)
         if column.isna().any():
-            raise StreamError(f"{NAME} has rows without a time: leave them out, for example with dropna")
+            raise StreamError(f"{title} has rows without a time: leave them out, for example with dropna")
         values = column.to_numpy()
         return (values if values.dtype.kind in "iufM" else values.astype(str)), None if zone is None else str(zone)
     zone = getattr(column.dtype, "time_zone", None)
     if zone is not None:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if column.null_count():
-        raise StreamError(f"{NAME} has rows without a time: leave them out, for example with drop_nulls")
+        raise StreamError(f"{title} has rows without a time: leave them out, for example with drop_nulls")
     values = column.to_numpy()
     return (values if values.dtype.kind in "iufM" else values.astype(str)), zone
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from undertow.sources.base import StreamError
 from undertow.sources.errors import MAX_LOADED_BYTES, import_extra
 from undertow.sources.formats.base import Source
+from undertow.sources.formats.frames import columns_found, open_frame
 from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
 from undertow.sources.formats.table import open_table
 from undertow.sources.options import SourceOptions
 
 _BATCH_ROWS = 65_536
+_GUESSED_FROM = 1000
+"""Rows that show which columns hold what."""
 _MAX_INFLATED_BYTES = 2**28
 
 
@@ -57,6 +61,17 @@ class ParquetRows(Rows):
 
 
 def open_parquet(path: Path, options: SourceOptions) -> Source:
-    """A file; a first pass finds labels and times."""
+    """A file; a first pass finds labels and times. One with a column per entry is read whole."""
+    if options.modes is None and options.value is None:
+        parquet = import_extra("pyarrow.parquet", "table", "A Parquet table")
+        file = parquet.ParquetFile(path)
+        head = next(file.iter_batches(_GUESSED_FROM), None)
+        found = None if head is None else columns_found(head.to_pandas(date_as_object=False), options, path.name)
+        if head is not None and found is None:
+            if options.duplicates is not None:
+                raise StreamError(f"duplicates is for long tables, and {path.name} is a wide one: leave it out")
+            return open_frame(file.read().to_pandas(date_as_object=False), options, path.name)
+        if found is not None:
+            options = replace(options, time=found[0], modes=found[1], value=found[2])
     rows = ParquetRows(path, columns_of(path.name, options))
     return open_table(rows, options, rows)

@@ -75,6 +75,8 @@ class Rows(ABC):
     """A long table."""
 
     is_pipe = False
+    time_zone: str | None = None
+    """Of the times read so far, which are in UTC then."""
 
     def __init__(self, name: str, columns: Columns) -> None:
         self.name, self.columns = name, columns
@@ -150,6 +152,7 @@ class Rows(ABC):
         arrow = import_extra("pyarrow", "table", "A table")
         types, kind = arrow.types, column.type
         if types.is_timestamp(kind) or types.is_date(kind):
+            self.time_zone = getattr(kind, "tz", None)
             moments = column.cast(arrow.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(arrow.int64())
             return np.asarray(moments.to_numpy(zero_copy_only=False)).astype("datetime64[us]")
         if types.is_integer(kind) or types.is_floating(kind):

@@ -366,7 +366,9 @@ def open_table(rows: Rows, options: SourceOptions, first_pass: Rows | None) -> T
     unknown = [key for key in options.labels or {} if key not in rows.columns.modes]
     if unknown:
         raise StreamError(f"labels names {shortened(unknown)}, but the modes are {', '.join(rows.columns.modes)}")
-    return Table(rows, labels, options, survey)
+    table = Table(rows, labels, options, survey)
+    table.time_zone = None if first_pass is None else first_pass.time_zone
+    return table
 
 
 def _as_labels(texts: list[str]) -> tuple[Label, ...]:

@@ -35,11 +35,13 @@ class Given:
         values: 0 where nothing was observed.
         weights: Of every observation in [0, 1]; 0 where there is none, or where it is withheld.
         level: What the local level predicts, for predictors that work on deviations from it.
+        noise: Weights with which observations tell of the noise; None where they are the same.
     """
 
     values: Array
     weights: Array
     level: Array
+    noise: Array | None = None
 
 
 class Predictor(Protocol):

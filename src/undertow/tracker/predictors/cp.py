@@ -34,6 +34,10 @@ from undertow.tracker.predictors.base import Prediction
 LARGE_SLICE = 12_000
 """Entries from which on one quick CP model has to do."""
 LARGEST_RANK = 64
+LISTENED = 0.5
+"""Weight from which on a CP model of large slices may grow: its steps cost what its components cost."""
+LASTING = 0.999
+"""Of what a temporal row keeps, from which on it counts as a random walk."""
 GROWTH_INTERVAL = 5
 """Slices between looks at whether all slots for components are in use."""
 
@@ -64,14 +68,21 @@ class CP:
         """Nothing seen; slices come in units of the stream."""
         return cls(replace(init(config, shape), unit=1.0))
 
-    def predict(self, values: Array, mask: Array) -> Regression:
-        """The slice as a regression on its temporal row; `left_out` predicts every entry from it."""
-        made: Regression = regression(self.state.core, values, mask, self.state.settings)
+    def predict(self, values: Array, mask: Array, steps: float = 1.0) -> Regression:
+        """The slice, that many usual steps after the last, as a regression on its temporal row, for `left_out`."""
+        made: Regression = regression(self.state.core, values, mask, self.state.settings, np.float32(steps))
         return made
 
-    def learn(self, values: Array, mask: Array, missing: int) -> tuple[CP, Report]:
-        """The model after the slice, and its report; `missing` is the number of entries that are not used."""
-        state = self.grown().state if self.state.steps % GROWTH_INTERVAL == 0 else self.state
+    def learn(self, values: Array, mask: Array, missing: int, weight: Any = 1.0) -> tuple[CP, Report]:
+        """The model after the slice, and its report.
+
+        Args:
+            values: Of the slice.
+            mask: Entries that are used.
+            missing: Number of those that are not.
+            weight: That the model has in the combination.
+        """
+        state = self.grown(weight).state if self.state.steps % GROWTH_INTERVAL == 0 else self.state
         state = with_fitting_slots(state)
         if separable(state.config):
             state = replace(state, missing=(*state.missing, missing)[-state.config.window :])
@@ -85,11 +96,13 @@ class CP:
         nothing = np.zeros(state.shape, state.config.dtype)
         step.prepare(state.core, nothing, nothing > 0, state.settings, missing_capacity(state), None)
 
-    def grown(self) -> CP:
-        """With twice the slots for components where all are in use."""
+    def grown(self, weight: Any = 1.0) -> CP:
+        """With twice the slots for components where all are in use; of large slices only where it is listened to."""
         state, full = self.state, self.state.config.max_rank
         assert full is not None  # sized by the first slice
         if full >= LARGEST_RANK or state.capacity < full or int(self.rank) < full:
+            return self
+        if math.prod(self.state.shape) > LARGE_SLICE and float(weight) < LISTENED:
             return self
         size = min(2 * full, LARGEST_RANK)
         config, wider = replace(state.config, max_rank=size), rank.resized(state.core.factors, size)
@@ -126,15 +139,15 @@ class Regression:
 
 
 @program()
-def regression(core: Core, values: Array, mask: Array, settings: Settings) -> Regression:
+def regression(core: Core, values: Array, mask: Array, settings: Settings, steps: Array | float = 1.0) -> Regression:
     """The regression of a slice, flat (n,), as this model has it."""
     shape = core.window.values.shape[1:]
-    return of_report(core, infer(core, values.reshape(shape), mask.reshape(shape), settings))
+    return of_report(core, infer(core, values.reshape(shape), mask.reshape(shape), settings), steps)
 
 
-def of_report(core: Core, report: Report) -> Regression:
-    """The regression of the slice that is reported."""
-    centre, precision = _row_prior(core.factors.row_means, core.window, core.factors.precision)
+def of_report(core: Core, report: Report, steps: Array | float = 1.0) -> Regression:
+    """The regression of the slice that is reported, that many usual steps after the last."""
+    centre, precision = _row_prior(core.factors.row_means, core.window, core.factors.precision, steps)
     level, level_variance = _level(core, report.low_rank.ravel())
     noise = report.noise_variance.ravel() + 1e-12
     # As the stream usually is: a slice that does not fit must not pass for a noisy one.
@@ -188,12 +201,17 @@ def _design(factors: Factors) -> Array:
     return design
 
 
-def _row_prior(rows: Array, window: Window, precision: Array) -> tuple[Array, Array]:
-    """Mean and precision of the next temporal row (R,): an AR(1) process per component, fitted to the window."""
+def _row_prior(rows: Array, window: Window, precision: Array, steps: Array | float = 1.0) -> tuple[Array, Array]:
+    """Mean and precision of the next temporal row (R,): an AR(1) process per component, fitted to the window.
+
+    After s steps: aˢ times the last row, with variance q (1 − a²ˢ) / (1 − a²).
+    """
     last, pull, step_variance = _dynamics(rows, window)
     enough = window.filled > 2
-    centre = jnp.where(enough & (window.filled > 0), pull * last, 0)
-    return centre, jnp.where(enough, 1 / step_variance, jnp.maximum(precision, 1e-6))
+    kept = pull**steps
+    worth = jnp.where(pull > LASTING, steps, (1 - kept**2) / jnp.maximum(1 - pull**2, 1 - LASTING**2))
+    centre = jnp.where(enough & (window.filled > 0), kept * last, 0)
+    return centre, jnp.where(enough, 1 / (step_variance * worth), jnp.maximum(precision, 1e-6))
 
 
 def _dynamics(rows: Array, window: Window) -> tuple[Array, Array, Array]:

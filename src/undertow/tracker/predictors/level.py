@@ -89,21 +89,23 @@ class Level:
     def learn(self, state: LevelState, given: Given) -> tuple[LevelState, Array]:
         """One step of every filter; an entry that is seen for the first time begins with its value."""
         observed, weight = given.weights > 0, given.weights
+        telling = weight if given.noise is None else given.noise
         first = observed & ~state.seen
         noise, predicted = _noise(state), state.variance + _column(RATIOS)
-        error = jnp.where(observed, given.values - state.mean, 0)
+        error = jnp.where(observed | (telling > 0), given.values - state.mean, 0)
         expected = noise * (predicted + 1)
         surprise = jnp.minimum(error**2 / expected, MOST_SURPRISE)
-        likelihood = -0.5 * weight * (surprise + jnp.log(expected))
-        known = observed & state.seen
+        keep = 1 - (1 - MEMORY) * telling
+        likelihood = -0.5 * telling * (surprise + jnp.log(expected))
+        known = (telling > 0) & state.seen
         bounded = jnp.minimum(error**2, FARTHEST**2 * expected)
         gain = weight * predicted / (weight * predicted + 1)
         after = LevelState(
             mean=jnp.where(first, given.values, state.mean + gain * error),
             variance=jnp.where(first, 1.0, jnp.minimum((1 - gain) * predicted, WIDEST)),
-            squares=jnp.where(known, MEMORY * state.squares + weight * bounded / (predicted + 1), state.squares),
-            count=jnp.where(known, MEMORY * state.count + weight, state.count),
-            score=jnp.where(known, MEMORY * state.score + likelihood, state.score),
+            squares=jnp.where(known, keep * state.squares + telling * bounded / (predicted + 1), state.squares),
+            count=jnp.where(known, keep * state.count + telling, state.count),
+            score=jnp.where(known, keep * state.score + likelihood, state.score),
             seen=state.seen | observed,
         )
         mean = (jax.nn.softmax(TEMPER * after.score, axis=0) * after.mean).sum(0)
@@ -131,10 +133,9 @@ def restart(state: LevelState, entries: Array, values: Array) -> LevelState:
 def _noise(state: LevelState) -> Array:
     """Noise variance as each filter sees it (K, n), drawn towards that of all entries."""
     own = state.squares / jnp.maximum(state.count, 1e-6)
-    known = state.count > 0
     # The square of the mean root: entries far noisier than the rest do not decide it.
-    shared = (jnp.where(known, jnp.sqrt(own), 0).sum(1) / jnp.maximum(known.sum(), 1)) ** 2
-    shared = jnp.where(known.any(), shared, 1.0)[:, None]
+    shared = ((state.count * jnp.sqrt(own)).sum(1) / jnp.maximum(state.count.sum(), 1e-6)) ** 2
+    shared = jnp.where((state.count > 0).any(), shared, 1.0)[:, None]
     return (state.squares + PRIOR_COUNT * shared) / (state.count + PRIOR_COUNT) + 1e-12
 
 

@@ -1,0 +1,105 @@
+"""Wide tables in files: read without a word about columns, with every usual way of writing numbers and times."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from undertow.sources import StreamError, open_stream
+
+TIMES = pd.date_range("2024-05-01", periods=30, freq="h", name="time")
+VALUES = np.random.default_rng(0).normal(20, 1, (30, 4)).round(2)
+FRAME = pd.DataFrame(VALUES, index=TIMES, columns=["a", "b", "c", "d"])
+LONG = FRAME.rename_axis("sensor", axis=1).stack().rename("value").reset_index()
+
+
+def written(folder, text, name="table.csv"):
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def same(path, times=TIMES, **options):
+    """The stream, whose slices are those of `FRAME`."""
+    stream = open_stream(path, **options)
+    slices = list(stream.slices())
+    np.testing.assert_array_equal([one.values for one in slices], VALUES)
+    assert stream.shape == (4,)
+    assert stream.labels == (("a", "b", "c", "d"),)
+    if times is not None:
+        assert [np.datetime64(one.time) for one in slices] == list(times.to_numpy())
+    return stream
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FRAME.to_csv(),
+        FRAME.rename_axis(None).to_csv(),
+        FRAME.to_csv(sep="\t"),
+        FRAME.rename_axis("Datum").to_csv(sep=";", decimal=","),
+        FRAME.set_index(TIMES.strftime("%d.%m.%Y %H:%M").rename("Datum")).to_csv(sep=";", decimal=","),
+        FRAME.set_index(TIMES.strftime("%Y/%m/%d %H:%M:%S").rename("when")).to_csv(),
+    ],
+    ids=["commas", "index without a name", "tabs", "decimal commas", "days first", "slashes"],
+)
+def test_a_wide_csv_needs_no_options(tmp_path, text):
+    assert same(written(tmp_path, text)).notices == []
+
+
+def test_days_alone_and_no_times(tmp_path):
+    days = pd.date_range("2024-05-01", periods=30, name="date")
+    same(written(tmp_path, FRAME.set_index(days).to_csv()), times=days)
+    stream = same(written(tmp_path, FRAME.to_csv(index=False)), times=None)
+    assert {one.time for one in stream.slices()} == {None}
+
+
+@pytest.mark.parametrize("text", [LONG.to_csv(index=False), LONG.to_csv(index=False, sep=";", decimal=",")])
+def test_a_long_csv_whose_columns_are_clear_needs_none_either(tmp_path, text):
+    stream = same(written(tmp_path, text))
+    assert stream.dims == ("sensor",)
+
+
+def test_a_long_csv_whose_columns_are_not_clear_says_which_there_are(tmp_path):
+    path = written(tmp_path, LONG.assign(other=1.0).to_csv(index=False))
+    with pytest.raises(StreamError, match=r"table\.csv has the columns 'time', 'sensor', 'value', 'other'.*not clear"):
+        open_stream(path)
+    same(path, value="value")
+
+
+def test_parquet_too(tmp_path):
+    FRAME.to_parquet(tmp_path / "wide.parquet")
+    LONG.to_parquet(tmp_path / "long.parquet")
+    same(tmp_path / "wide.parquet")
+    assert same(tmp_path / "long.parquet").dims == ("sensor",)
+
+
+@pytest.mark.parametrize("form", ["wide.csv", "long.csv", "wide.parquet", "long.parquet"])
+def test_the_zone_of_the_times_is_kept(tmp_path, form):
+    path, zoned = tmp_path / form, TIMES.tz_localize("Europe/Berlin")
+    frame = FRAME.set_index(zoned) if "wide" in form else LONG.assign(time=LONG.time.dt.tz_localize("Europe/Berlin"))
+    if "csv" in form:
+        frame.to_csv(path, index="wide" in form)
+    else:
+        frame.to_parquet(path)
+    stream = same(path, times=zoned.tz_convert("UTC").tz_localize(None))
+    assert stream.attributes["time_zone"] == ("UTC+02:00" if "csv" in form else "Europe/Berlin")
+
+
+def test_a_cell_that_is_no_number_is_named_or_left_out(tmp_path):
+    frame = FRAME.astype(object)
+    frame.iloc[3, 1] = "broken"
+    path = written(tmp_path, frame.to_csv())
+    with pytest.raises(StreamError, match=r"has 'broken' in column 'b' of row 4, which is no number.*--on-bad skip"):
+        open_stream(path)
+    stream = open_stream(path, on_bad="skip")
+    assert stream.notices == [
+        "1 cell of table.csv could not be used and was left out, the first: 'broken' in column 'b' "
+        "of row 4, which is no number"
+    ]
+    fourth = [one.values for one in stream.slices()][3]
+    np.testing.assert_array_equal(fourth, np.where([False, True, False, False], np.nan, VALUES[3]))
+
+
+@pytest.mark.parametrize("option", [{"follow": True}, {"duplicates": "sum"}])
+def test_what_wide_tables_cannot_do_is_said(tmp_path, option):
+    with pytest.raises(StreamError, match=r"wide|name its columns"):
+        open_stream(written(tmp_path, FRAME.to_csv()), **option)
