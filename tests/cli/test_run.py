@@ -45,7 +45,7 @@ def cheap_model(monkeypatch):
         def get_params(self):
             return self.settings
 
-    monkeypatch.setattr(ModelOptions, "model", lambda self: Configured(self.settings()))
+    monkeypatch.setattr(ModelOptions, "model", lambda self, stream: Configured(self.settings()))
     monkeypatch.setattr("undertow.estimator.from_bytes", load_stub)
 
 
@@ -270,6 +270,6 @@ def test_every_setting_and_preset_is_in_the_help(capsys, monkeypatch):
 
 
 def test_a_table_without_columns_is_refused_in_words_of_the_command(capsys):
-    Path("t.csv").write_text("t,a,v\n1,x,2\n")
-    assert call("run", "t.csv", "--value", "v") == 2
-    assert "--time t, --modes src,dst, --value bytes" in capsys.readouterr().err
+    Path("t.csv").write_text("t,a,v,w\n1,x,2,3\n2,x,2,3\n")
+    assert call("run", "t.csv") == 2
+    assert "name them with --time …, --modes … and --value …" in capsys.readouterr().err

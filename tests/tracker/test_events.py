@@ -79,9 +79,9 @@ def test_a_stream_that_repeats_nearly_everything_for_long_has_no_dead_sensors():
         moving = number % 40 == 0
         held = run.draw.normal(size=ENTRIES) if moving else held
         values = held.copy()
-        values[0] = 5.0 if number > 1 else number  # sticks, but not for five times as long as the others do
+        values[0] = 5.0 if number > 1 else number  # sticks, but not for four times as long as the others do
         run.slice(values=values)
-        if number < 190:
+        if number < 150:
             assert not dead(run.state).any()
     assert np.asarray(dead(run.state)).tolist() == [True, *[False] * (ENTRIES - 1)]
 

@@ -52,8 +52,8 @@ class Tracker(Viewed, StackedModel):
 
     Args:
         period: Slices of a season, if it is known; else it is found.
-        believed_after: How quickly lasting changes are believed: after so many slices in a row in which an entry was
-            flagged on the same side. By default after four, or as many more as tell it from chance. Changes of most
+        believed_after: How quickly lasting changes are believed: slices in a row in which an entry is flagged on
+            the same side. By default after four, or as many more as tell it from chance. Changes of most
             entries at once are believed after four at the latest.
 
     There are no other settings, and no presets. `undertow.RobustCP` has both: "default", "fast" and "paper", and what

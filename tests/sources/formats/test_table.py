@@ -179,8 +179,8 @@ def test_bad_tables_are_one_sentence(tmp_path, text, message):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
-        {"time": "t"},
+        {"time": "when"},
+        {"value": "a"},
         {"time": "t", "modes": "t", "value": "x"},
         SMALL | {"labels": {"q": ["1"]}},
         SMALL | {"size": "2x2"},

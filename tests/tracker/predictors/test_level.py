@@ -124,10 +124,10 @@ def test_an_entry_never_seen_is_like_the_others(learned):
 
 def test_what_repeats_teaches_little_noise_and_what_is_withheld_may_teach_it(learned):
     values, weights = np.full(ENTRIES, 3.0, np.float32), np.ones(ENTRIES, np.float32)
-    for weight, telling in ((1.0, 0.05), (0.0, 1.0)):
-        one = Given(values, weight * weights, np.zeros_like(values), telling * weights)
+    for weight, informative in ((1.0, 0.05), (0.0, 1.0)):
+        one = Given(values, weight * weights, np.zeros_like(values), informative * weights)
         after, _ = learn(learned[0], one)
-        plain, _ = learn(learned[0], given(values, telling * weights))
+        plain, _ = learn(learned[0], given(values, informative * weights))
         for field in ("squares", "count", "score"):
             np.testing.assert_allclose(getattr(after, field), getattr(plain, field), rtol=1e-6)
         alone, _ = learn(learned[0], given(values, weight * weights))

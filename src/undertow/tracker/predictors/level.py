@@ -89,22 +89,22 @@ class Level:
     def learn(self, state: LevelState, given: Given) -> tuple[LevelState, Array]:
         """One step of every filter; an entry that is seen for the first time begins with its value."""
         observed, weight = given.weights > 0, given.weights
-        telling = weight if given.noise is None else given.noise
+        informative = weight if given.noise is None else given.noise
         first = observed & ~state.seen
         noise, predicted = _noise(state), state.variance + _column(RATIOS)
-        error = jnp.where(observed | (telling > 0), given.values - state.mean, 0)
+        error = jnp.where(observed | (informative > 0), given.values - state.mean, 0)
         expected = noise * (predicted + 1)
         surprise = jnp.minimum(error**2 / expected, MOST_SURPRISE)
-        keep = 1 - (1 - MEMORY) * telling
-        likelihood = -0.5 * telling * (surprise + jnp.log(expected))
-        known = (telling > 0) & state.seen
+        keep = 1 - (1 - MEMORY) * informative
+        likelihood = -0.5 * informative * (surprise + jnp.log(expected))
+        known = (informative > 0) & state.seen
         bounded = jnp.minimum(error**2, FARTHEST**2 * expected)
         gain = weight * predicted / (weight * predicted + 1)
         after = LevelState(
             mean=jnp.where(first, given.values, state.mean + gain * error),
             variance=jnp.where(first, 1.0, jnp.minimum((1 - gain) * predicted, WIDEST)),
-            squares=jnp.where(known, keep * state.squares + telling * bounded / (predicted + 1), state.squares),
-            count=jnp.where(known, keep * state.count + telling, state.count),
+            squares=jnp.where(known, keep * state.squares + informative * bounded / (predicted + 1), state.squares),
+            count=jnp.where(known, keep * state.count + informative, state.count),
             score=jnp.where(known, keep * state.score + likelihood, state.score),
             seen=state.seen | observed,
         )
