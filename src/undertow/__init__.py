@@ -55,6 +55,9 @@ _HOMES = {
 }
 """Where each public name lives. Imported on first use: `undertow --help` must not wait for jax."""
 
+_MODULES = {"plot": "undertow.plot", "ray": "undertow.cluster.ray", "spark": "undertow.cluster.spark"}
+"""Modules by their public names. Those of engines need extras, so `from undertow import *` leaves them alone."""
+
 __all__ = [
     "AsyncClient",
     "CheckpointError",
@@ -87,8 +90,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plot":
-        return import_module("undertow.plot")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'undertow' has no attribute {name!r}")
     return getattr(import_module(f"undertow.{_HOMES[name]}"), name)

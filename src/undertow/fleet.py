@@ -22,7 +22,7 @@ from undertow.estimator import RobustCP
 from undertow.inputs.members import as_member_slices, positions_of
 from undertow.results import Result
 from undertow.serialization import container, models
-from undertow.tracker import fleet_files
+from undertow.tracker import fleet_files, tracking
 from undertow.tracker.estimator import Tracker, from_state
 from undertow.tracker.fleet import Trackers
 
@@ -56,7 +56,7 @@ class Fleet(Exclusive):
         self, n: int, shape: Sequence[int], preset: str = "default", *, model: str = "cp", **settings: Any
     ) -> None:
         self._params = {"preset": preset, **settings}
-        config = _validated_config(model, preset, settings)
+        config = validated_config(model, preset, settings)
         try:
             n, self._shape = operator.index(n), tuple(operator.index(size) for size in shape)
         except TypeError:
@@ -175,6 +175,44 @@ class Fleet(Exclusive):
         return model
 
     @exclusive
+    def adopt(self, model: RobustCP | Tracker) -> int:
+        """A new member that goes on from where a single model is: what `extract` gave, here or in another fleet.
+
+        With `to_bytes` and `undertow.from_bytes` members travel one by one. A tracker's season stays behind: fleets
+        have none. A CP model must have the settings of the fleet.
+
+        Args:
+            model: The single model; it stays as it is.
+
+        Returns:
+            The number of the member.
+
+        Raises:
+            TypeError: It is not of the kind of the members.
+            ValueError: It has seen no slice, has slices of another shape, or other settings.
+        """
+        trackers = isinstance(self._streams, Trackers)
+        if not isinstance(model, Tracker if trackers else RobustCP):
+            wanted = "Tracker" if trackers else "RobustCP"
+            raise TypeError(f"model must be a {wanted}, as the other members are, got {type(model).__name__}.")
+        if model._slice_shape() is None:
+            raise ValueError("model has seen no slice yet: use join(1) for a member that has seen nothing.")
+        if model._slice_shape() != self._shape:
+            raise ValueError(f"model must have slices of shape {self._shape}, got {model._slice_shape()}.")
+        if isinstance(model, RobustCP) and isinstance(self._streams, Chunks):
+            learner = model._learner
+            assert learner is not None  # it has a shape
+            self._streams.check(learner)
+            member = int(self.join(1)[0])
+            self._streams.put(-1, learner)
+        else:
+            assert isinstance(model, Tracker)
+            assert isinstance(self._streams, Trackers)
+            member = int(self.join(1)[0])
+            self._streams.put(member, tracking.copied(model._learned("adopt")))
+        return member
+
+    @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all members to one file, atomically.
 
@@ -247,8 +285,8 @@ class Fleet(Exclusive):
         return fleet
 
 
-def _validated_config(model: str, preset: str, settings: Mapping[str, Any]) -> Config | None:
-    """The settings of CP models; None of trackers."""
+def validated_config(model: str, preset: str, settings: Mapping[str, Any]) -> Config | None:
+    """The settings of a fleet's CP models, checked; None of trackers."""
     if model == "cp":
         return _cp_config(preset, settings)
     if model != "tracker":

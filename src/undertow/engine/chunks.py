@@ -174,6 +174,33 @@ class Chunks:
         last = Slice(self._last.values[row].copy(), self._last.mask[row].copy())
         return Learner(state, History(Counts(**numbers), last if last.mask.any() else None))
 
+    def check(self, learner: Learner) -> None:
+        """Refuse a single model that cannot be one of these.
+
+        Raises:
+            ValueError: Its settings, or the shapes of its arrays, are others.
+        """
+        state, alike = learner.state, jax.tree.map(lambda leaf: (leaf.shape[1:], leaf.dtype), self.chunks[0])
+        own = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state.core)
+        if state.config != self.config or own != alike:
+            raise ValueError("model must have the settings of the fleet, and keep whole slices: it has others.")
+
+    def put(self, position: int, learner: Learner) -> None:
+        """Let a member go on from where a single model is, which `check` found fit."""
+        row, counts = self.rows[position], learner.history.counts
+        number, place = divmod(int(row), self._chunk_size)
+        with precision(self.config):
+            self.chunks[number] = jax.tree.map(
+                lambda whole, own: whole.at[place].set(own), self.chunks[number], learner.state.core
+            )
+        self._units[row], self.steps[row] = learner.state.unit, learner.state.steps
+        for name in COUNTS:
+            getattr(self._counts, name)[row] = getattr(counts, name)
+        last = learner.history.last
+        self._last.mask[row] = last.mask if isinstance(last, Slice) else False  # of a file's no more than a digest
+        if isinstance(last, Slice):
+            self._last.values[row] = last.values
+
     def packed(self) -> tuple[Core, dict[str, NDArray[Any]]]:
         """The arrays of all models, and what the host remembers of them by name; members first."""
         core = jax.tree.map(lambda *leaves: gathered(leaves, self.rows), *self.chunks)

@@ -1,0 +1,283 @@
+"""A shard: many streams that are kept and learned together, as one fleet. Knows no engine.
+
+Rows go in, complete slices with what the models say about them come out, and the whole is one string of bytes that an
+engine keeps. The k-th new slice of every stream is learned in one call, whatever its time.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from itertools import chain
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.cluster import assembly
+from undertow.cluster.assembly import NEVER, Rows
+from undertow.cluster.plan import Plan
+from undertow.diagnostics import Flags, Status
+from undertow.fleet import Fleet
+from undertow.incidents import Change, Incidents
+from undertow.serialization import container
+from undertow.serialization.container import CheckpointError
+
+STATE_VERSION = 1
+"""Raise it whenever the meaning or the names of what `to_bytes` writes change, and add a line to `CONVERTERS`."""
+Content = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+CONVERTERS: dict[int, Callable[[Content], Content]] = {}
+"""From a state version: what makes the next one of it."""
+SMALLEST_FLEET = 16
+"""Streams that a new fleet has room for: programs are compiled anew for each size, and each doubles the last."""
+END = np.iinfo(np.int64).max
+"""As a watermark: everything is complete."""
+
+_log = logging.getLogger("undertow.cluster")
+
+
+@dataclass(frozen=True, eq=False)
+class Completed:
+    """Slices that were learned, and what is said about them; one row each.
+
+    Attributes:
+        stream: Names (k,).
+        time: (k,).
+        values: As they came, NaN where missing (k, entries).
+        mean: (k, entries).
+        std: (k, entries).
+        outlier_probability: (k, entries).
+        status: Codes of what was noticed.
+        incidents: What changed.
+    """
+
+    stream: NDArray[np.str_]
+    time: NDArray[np.int64]
+    values: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+    outlier_probability: NDArray[np.float64]
+    status: list[tuple[str, ...]]
+    incidents: list[list[Change]]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+class Shard:
+    """The streams of one shard, in the order of the members of their fleet.
+
+    Args:
+        plan: Of the whole job.
+
+    Attributes:
+        names: Of the streams (n,).
+        last: Time of the last slice of each that was learned (n,).
+        heard: Time of the newest row of each (n,).
+        dropped: Rows that were late, and rows with a label that is none of the plan's.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.names = np.zeros(0, np.str_)
+        self.last, self.heard = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.dropped = {"late": 0, "unknown": 0}
+        self._waiting = Rows.none()
+        self._incidents: list[Incidents] = []
+        self._fleet: Fleet | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def waiting(self) -> int | None:
+        """The earliest time of a slice that is not complete; None where there is none."""
+        return int(self._waiting.time.min()) if len(self._waiting) else None
+
+    def add(self, streams: Any, times: Any, entries: Any, values: Any) -> None:
+        """Take rows: names of their streams, times, entries counted row by row (−1: an unknown label), and values."""
+        names, stream = np.unique(np.asarray(streams, np.str_), return_inverse=True)
+        time, entry = np.asarray(times, np.int64), np.asarray(entries, np.int64)
+        known = (entry >= 0) & (entry < self.plan.entries)
+        self._join(names[~np.isin(names, self.names)])
+        order = np.argsort(self.names)
+        place = order[np.searchsorted(self.names, names, sorter=order)] if len(names) else np.zeros(0, np.int64)
+        rows = Rows(place[stream], time, entry, np.asarray(values, np.float64))
+        late = assembly.late(rows, self.last)
+        self._count("late", int(late.sum()))
+        self._count("unknown", int((~known & ~late).sum()))
+        rows = rows[known & ~late]
+        np.maximum.at(self.heard, rows.stream, rows.time)
+        self._waiting = self._waiting + rows
+
+    def learn(self, until: int | None) -> Completed:
+        """Learn the slices that are complete; `until` is the watermark, None where there is none."""
+        done = assembly.closed(self._waiting, len(self), until)
+        found = assembly.slices(self._waiting[done], self.plan.entries)
+        self._waiting = self._waiting[~done]
+        kept = [self._step(found, np.flatnonzero(found.turn == turn)) for turn in range(found.turn.max(initial=-1) + 1)]
+        np.maximum.at(self.last, found.stream, found.time)
+        self._forget(until)
+        return _together(kept, self.plan.entries)
+
+    def _step(self, found: assembly.Slices, which: NDArray[np.intp]) -> Completed:
+        """One slice of some streams."""
+        assert self._fleet is not None
+        own, shape, count = found.stream[which], self.plan.shape, len(which)
+        x = np.full((len(self), self.plan.entries), np.nan)
+        x[own] = found.values[which]
+        present = np.zeros(len(self), np.bool_)
+        present[own] = True
+        result = self._fleet.update(x.reshape(len(self), *shape), present=present)
+        mean, std, probability = (
+            np.asarray(one, np.float64)[own].reshape(count, -1)
+            for one in (result.mean, result.std, result.outlier_probability)
+        )
+        status = [Status(Flags(int(flags))).codes for flags in result.flags[own]]
+        changes: list[list[Change]] = [[] for _ in own]
+        if self._incidents:
+            for row, (position, time) in enumerate(zip(own.tolist(), found.time[which].tolist(), strict=True)):
+                moment = np.datetime64(time, "us") if self.plan.dates else time
+                changes[row] = self._incidents[position].update(result[position], moment, x[position].reshape(shape))
+        values, time = found.values[which], found.time[which]
+        return Completed(self.names[own], time, values, mean, std, probability, status, changes)
+
+    def _join(self, names: NDArray[np.str_]) -> None:
+        if not len(names):
+            return
+        if self._fleet is None:
+            self._fleet = _fleet(self.plan, max(len(names), SMALLEST_FLEET))
+            self._fleet.leave(self._fleet.members)  # their rows remain, for those who join
+        self._fleet.join(len(names))
+        self.names = np.concatenate([self.names, names])
+        never = np.full(len(names), NEVER)
+        self.last, self.heard = np.concatenate([self.last, never]), np.concatenate([self.heard, never])
+        if self.plan.false_alarms is not None:
+            self._incidents += [self._watch() for _ in names]
+
+    def _watch(self) -> Incidents:
+        plan = self.plan
+        return Incidents(plan.shape, plan.labels or None, plan.false_alarms, dims=plan.modes or None)
+
+    def _forget(self, until: int | None) -> None:
+        """Streams that have been silent for longer than the plan allows; one that comes back starts anew."""
+        if self.plan.ttl is None or not len(self) or until == END:
+            return
+        now = until if until is not None else int(self.heard.max())
+        silent = np.asarray(self.heard < now - self.plan.ttl)
+        silent[self._waiting.stream] = False
+        if not silent.any():
+            return
+        assert self._fleet is not None
+        self._fleet.leave(self._fleet.members[silent])
+        self.names = self.names[~silent]
+        self.last, self.heard = self.last[~silent], self.heard[~silent]
+        if self._incidents:
+            self._incidents = [one for one, away in zip(self._incidents, silent, strict=True) if not away]
+        moved, waiting = np.cumsum(~silent) - 1, self._waiting
+        self._waiting = Rows(moved[waiting.stream], waiting.time, waiting.entry, waiting.value)
+
+    def _count(self, what: str, rows: int) -> None:
+        if rows:
+            self.dropped[what] += rows
+            late = what == "late"
+            meaning = "came after their slice was complete" if late else "have a label that modes does not name"
+            _log.warning("%d rows %s and were dropped, %d so far in this shard", rows, meaning, self.dropped[what])
+
+    def to_bytes(self) -> bytes:
+        """Everything, in the checked container of all checkpoints, compressed: windows are empty at first."""
+        watches = [one.to_bytes() for one in self._incidents]
+        arrays: dict[str, NDArray[Any]] = {
+            "names": self.names,
+            "last": self.last,
+            "heard": self.heard,
+            "fleet": np.frombuffer(self._fleet.to_bytes() if self._fleet is not None else b"", np.uint8),
+            "incidents": np.frombuffer(b"".join(watches), np.uint8),
+            "incidents.sizes": np.array([len(one) for one in watches], np.int64),
+        }
+        arrays |= {f"waiting.{name}": getattr(self._waiting, name) for name in assembly.COLUMNS}
+        header = {"kind": "Shard", "state_version": STATE_VERSION, "plan": self.plan.header(), "dropped": self.dropped}
+        return zlib.compress(container.to_bytes(header, arrays), 1)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, plan: Plan) -> Self:
+        """The shard that `to_bytes` gave; it goes on exactly where it stopped.
+
+        Raises:
+            CheckpointError: They are damaged, of another version, or were made with other modes or another model.
+        """
+        name = f"of a shard ({len(content):,} bytes)"
+        try:
+            plain = zlib.decompress(content)
+        except zlib.error:
+            raise CheckpointError(f"checkpoint {name} is damaged: restore it from a copy or start afresh") from None
+        header, arrays = _converted(container.from_bytes(plain, name), name)
+        wanted = plan.header()
+        for part, given in header["plan"].items():
+            if given != wanted[part]:
+                raise CheckpointError(
+                    f"the state was made with {part}={given!r}, and now it is {wanted[part]!r}: "
+                    "go on with the former, or begin with an empty checkpoint folder."
+                )
+        shard = cls(plan)
+        shard.names, shard.last, shard.heard = arrays["names"], arrays["last"], arrays["heard"]
+        shard.dropped = dict(header["dropped"])
+        shard._waiting = Rows(*(arrays[f"waiting.{part}"] for part in assembly.COLUMNS))
+        if len(arrays["fleet"]):
+            shard._fleet = Fleet.from_bytes(arrays["fleet"].tobytes())
+        shard._recall(arrays["incidents"].tobytes(), arrays["incidents.sizes"])
+        return shard
+
+    def _recall(self, content: bytes, sizes: NDArray[np.int64]) -> None:
+        """Incidents, where they are looked for; who was not watched before is from now on."""
+        if self.plan.false_alarms is None:
+            return
+        self._incidents = [self._watch() for _ in self.names]
+        ends = np.cumsum(sizes)
+        for one, size, end in zip(self._incidents, sizes.tolist(), ends.tolist(), strict=False):
+            one.from_bytes(content[end - size : end])
+
+
+def _fleet(plan: Plan, streams: int) -> Fleet:
+    return Fleet(streams, plan.shape, model=plan.model, **plan.params)
+
+
+def _converted(content: Content, name: str) -> Content:
+    """As this version has it."""
+    header = content[0]
+    if header.get("kind") != "Shard":
+        raise CheckpointError(f"checkpoint {name} holds {header.get('kind')!r}, not a shard: name another one.")
+    check_version(header.get("state_version"))
+    for version in range(int(header["state_version"]), STATE_VERSION):
+        content = CONVERTERS[version](content)
+    return content
+
+
+def check_version(version: Any) -> None:
+    """Refuse a state that cannot be read.
+
+    Raises:
+        CheckpointError: It is newer, or older and without a converter.
+    """
+    if isinstance(version, int) and version > STATE_VERSION:
+        raise CheckpointError(
+            f"the state has version {version}, this Undertow reads up to {STATE_VERSION}: upgrade undertow everywhere."
+        )
+    if not isinstance(version, int) or any(step not in CONVERTERS for step in range(version, STATE_VERSION)):
+        raise CheckpointError(
+            f"the state has version {version!r}, this Undertow reads {STATE_VERSION}: "
+            "use the version of undertow that wrote it, or begin with an empty checkpoint folder."
+        )
+
+
+def _together(parts: list[Completed], entries: int) -> Completed:
+    none = np.zeros((0, entries))
+    empty = Completed(np.zeros(0, np.str_), np.zeros(0, np.int64), none, none, none, none, [], [])
+
+    def joined(name: str) -> Any:
+        found = [getattr(part, name) for part in (empty, *parts)]
+        return list(chain(*found)) if isinstance(found[0], list) else np.concatenate(found)
+
+    return Completed(**{field.name: joined(field.name) for field in fields(Completed)})

@@ -1,0 +1,360 @@
+"""Keyed fleets on Spark: a DataFrame of entries or slices of many streams in, what the models say about them out.
+
+The key is a shard, a hash of the stream's name; its state is one fleet, as bytes, in Spark's state store. Checkpoints
+and recovery are Spark's. A worker that has stepped a shard before keeps it in memory, and reads the bytes only where
+the state in the store is not what it left there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from undertow.cluster.packages import absent
+from undertow.cluster.plan import Plan, plan
+from undertow.cluster.shard import END, STATE_VERSION, Completed, Shard, check_version
+
+try:
+    import google.protobuf  # noqa: F401, which pyspark needs for the state store
+    import pandas
+    import pyarrow  # noqa: F401, which pyspark needs for pandas
+    from pyspark.sql import functions as F
+    from pyspark.sql.streaming import StatefulProcessor
+    from pyspark.sql.types import (
+        ByteType,
+        DataType,
+        DateType,
+        IntegerType,
+        LongType,
+        ShortType,
+        TimestampNTZType,
+        TimestampType,
+    )
+except ImportError as error:
+    java = "; Spark itself needs Java 17 (Debian: apt install openjdk-17-jre-headless)"
+    raise absent("undertow.spark", "spark", error, java) from None
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+OUTPUTS = ("values", "slices", "incidents")
+ROWS = ("_shard", "_stream", "_time", "_entry", "_value")
+_LEARNED = (
+    "_stream string, _time bigint, value array<double>, mean array<double>, std array<double>, "
+    "outlier_probability array<double>, status array<string>, incidents array<string>"
+)
+_HEAD, _BODY = "version int, token string", "content binary"
+_INCIDENT = (
+    "id bigint, kind string, since bigint, last bigint, until bigint, since_time string, last_time string, "
+    "until_time string, where string, count bigint, std double, amount double, side string, surprise double, "
+    "probability double, open boolean, sentence string"
+)
+MOST_LIVE = 32
+"""Shards that a worker keeps in memory."""
+_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+
+
+def apply(
+    df: Any,
+    *,
+    key: str,
+    time: str,
+    modes: Any,
+    value: str,
+    model: Any,
+    output: str = "values",
+    shards: int | None = None,
+    late: str | None = None,
+    ttl: Any = None,
+    false_alarms: str | float | None = None,
+) -> Any:
+    """Learn every stream of a DataFrame, streaming or not, with a model of its own.
+
+    Args:
+        df: One row an entry: stream, time, a label per mode, value; or one row a slice, packed as an array.
+        key: Column with the name of the stream.
+        time: Column with the time of the slice: timestamp, date or integer.
+        modes: Columns with the labels of an entry, and all labels of each: ``{"src": ["A", "B"], "dst": ["A", "B"]}``.
+            Of a DataFrame that is not streaming the names alone will do, ``["src", "dst"]``: labels are found in a
+            pass of their own. Of packed slices their shape, ``(12, 12)``; entries row by row.
+        value: Column with the value of the entry; of packed slices an array of all of them, null where missing.
+        model: What every stream gets, new: ``ut.Tracker()``, or ``ut.RobustCP(...)`` with settings that suit fleets.
+        output: "values": one row an entry; "slices": one row a slice, with arrays; "incidents": one row whenever
+            something opened, became another or closed.
+        shards: How many; by default four for every partition that Spark shuffles into, at most 4096.
+            It cannot change while a checkpoint is in use.
+        late: How late a row may be, such as "10 minutes": slices are complete when the watermark has passed them.
+            Needs timestamps. Without it a slice is complete as soon as its stream has a row of a later time.
+        ttl: How long a stream may be silent before it is forgotten: "7 days", or a number where times are integers.
+        false_alarms: False incidents that are accepted, as `undertow.Incidents` has it; with "incidents" 1/1000.
+
+    Returns:
+        A DataFrame. Its columns: key, time, and
+
+        - values: the modes, `value`, `mean`, `std`, `outlier_probability`; of packed slices `entry` for the modes;
+        - slices: `value`, `mean`, `std`, `outlier_probability` as arrays, `status`, and `incidents` as JSON;
+        - incidents: `change`, and the attributes of `undertow.Incident`.
+
+    Raises:
+        TypeError: An argument is of another type.
+        ValueError: A column is not there or of a wrong type, or settings exclude each other.
+    """
+    if output not in OUTPUTS:
+        raise ValueError(f"output must be {', '.join(OUTPUTS)}, got {output!r}.")
+    types = {field.name: field.dataType for field in df.schema}
+    names = [key, time, value, *([one for one in modes if isinstance(one, str)] if modes is not None else [])]
+    missing = [name for name in names if name not in types]
+    if missing:
+        raise ValueError(f"df has no column {missing[0]!r}, it has {', '.join(types)}: name one of these.")
+    dates = isinstance(types[time], (TimestampType, TimestampNTZType, DateType))
+    if not dates and not isinstance(types[time], (ByteType, ShortType, IntegerType, LongType)):
+        raise ValueError(
+            f"{time} must be a timestamp, a date or an integer, got {types[time].simpleString()}: cast it."
+        )
+    if late is not None and not isinstance(types[time], TimestampType):
+        raise ValueError(
+            f"late needs timestamps, and {time} is {types[time].simpleString()}: leave it out, or cast it."
+        )
+    if output == "incidents" and false_alarms is None:
+        false_alarms = "1/1000"
+    made = plan(
+        key, time, _labelled(df, modes), value, model,
+        false_alarms=false_alarms, ttl=_span(ttl, dates), dates=dates,
+    )  # fmt: skip
+    session = df.sparkSession
+    count = _shards(session, shards)
+    learned = _learned(df, made, count, late, types)
+    return _shown(learned, made, output, types)
+
+
+def _labelled(df: Any, modes: Any) -> Any:
+    """With the labels of every mode, where only names are given."""
+    names = list(modes) if isinstance(modes, (list, tuple)) and all(isinstance(one, str) for one in modes) else []
+    if not names:
+        return modes
+    if df.isStreaming:
+        raise ValueError(
+            f"a stream does not say which labels are to come: give them, modes={{{names[0]!r}: [...], …}}."
+        )
+    return {name: [row[0] for row in df.select(name).distinct().sort(name).collect()] for name in names}
+
+
+def _span(ttl: Any, dates: bool) -> int | None:
+    """A time to live in units of the time."""
+    if ttl is None:
+        return None
+    if not dates:
+        if isinstance(ttl, bool) or not isinstance(ttl, int) or ttl <= 0:
+            raise ValueError(f"ttl must be an integer above 0, in units of the time, got {ttl!r}.")
+        return ttl
+    try:
+        span = int(pandas.Timedelta(ttl).as_unit("us").value)
+    except (ValueError, TypeError):
+        span = 0
+    if span <= 0:
+        raise ValueError(f"ttl must be a duration such as '7 days', got {ttl!r}.")
+    return span
+
+
+def _shards(session: Any, shards: int | None) -> int:
+    if shards is None:
+        return min(4 * int(session.conf.get("spark.sql.shuffle.partitions")), 4096)
+    if isinstance(shards, bool) or not isinstance(shards, int) or shards < 1:
+        raise ValueError(f"shards must be an integer of 1 or more, got {shards!r}.")
+    return shards
+
+
+def _learned(df: Any, made: Plan, count: int, late: str | None, types: dict[str, DataType]) -> Any:
+    """Complete slices and what is said about them, as `_LEARNED` has it."""
+    stream = F.col(made.key).cast("string")
+    moment = F.unix_micros(F.col(made.time).cast("timestamp")) if made.dates else F.col(made.time).cast("long")
+    columns = [
+        F.pmod(F.crc32(stream.cast("binary")), F.lit(count)).cast("int").alias("_shard"),
+        stream.alias("_stream"),
+        moment.alias("_time"),
+        _entry(made).alias("_entry"),
+        F.col(made.value).cast("double" if made.modes else "array<double>").alias("_value"),
+    ]
+    kept = df.where(F.col(made.key).isNotNull() & F.col(made.time).isNotNull())
+    if not df.isStreaming:
+        return kept.select(*columns).groupBy("_shard").applyInPandas(_whole(made), _LEARNED)
+    if late is not None:
+        kept, columns = kept.withWatermark(made.time, late), [*columns, F.col(made.time)]
+    # Explicitly, for the default store of Spark cannot do it.
+    df.sparkSession.conf.set(PROVIDER, ROCKSDB)
+    grouped = kept.select(*columns).groupBy("_shard")
+    mode = "None" if late is None else "EventTime"
+    return grouped.transformWithStateInPandas(_Processor(made, late is not None), _LEARNED, "Append", mode)
+
+
+def _entry(made: Plan) -> Any:
+    """Which entry of a slice a row is, counted row by row; −1 where a label is unknown."""
+    if not made.modes:
+        return F.lit(0)
+    number: Any = F.lit(0)
+    known: Any = F.lit(True)
+    for name, labels in zip(made.modes, made.labels, strict=True):
+        where = F.array_position(F.array(*map(F.lit, labels)), F.col(name).cast("string"))
+        number, known = number * len(labels) + where - 1, known & (where > 0)
+    return F.when(known, number).otherwise(F.lit(-1)).cast("int")
+
+
+def _shown(learned: Any, made: Plan, output: str, types: dict[str, DataType]) -> Any:
+    """With the user's columns, labels and types."""
+    moment: Any = F.col("_time")
+    if made.dates:
+        moment = F.timestamp_micros(moment)
+    own = [
+        F.col("_stream").cast(types[made.key]).alias(made.key),
+        moment.cast(types[made.time]).alias(made.time),
+    ]
+    arrays = ["mean", "std", "outlier_probability"]
+    if output == "slices":
+        return learned.select(*own, F.col("value").alias(made.value), *arrays, "status", "incidents")
+    if output == "incidents":
+        told = learned.select(*own, F.explode("incidents").alias("_told"))
+        change = F.from_json("_told", f"change string, {_INCIDENT}").alias("_change")
+        return told.select(made.key, made.time, change).select(made.key, made.time, "_change.*")
+    each = learned.select(*own, F.posexplode(F.arrays_zip("value", *arrays)).alias("_entry", "_told"))
+    places: list[Any] = [F.col("_entry").alias("entry")]
+    if made.modes:
+        places, inner = [], made.entries
+        for name, labels in zip(made.modes, made.labels, strict=True):
+            inner //= len(labels)
+            index = F.floor(F.col("_entry") / inner) % len(labels)
+            label = F.element_at(F.array(*map(F.lit, labels)), index.cast("int") + 1)
+            places.append(label.cast(types[name]).alias(name))
+    told = [F.col("_told.value").alias(made.value), *(F.col(f"_told.{name}").alias(name) for name in arrays)]
+    return each.select(made.key, made.time, *places, *told)
+
+
+def _whole(made: Plan) -> Any:
+    """For a DataFrame that is not streaming: all slices of a shard, once."""
+
+    def learned(rows: Any) -> Any:
+        _one_thread()
+        shard = Shard(replace(made, ttl=None))
+        _add(shard, rows)
+        return _frame(shard.learn(END))
+
+    return learned
+
+
+def _one_thread() -> None:
+    """A task of Spark is one core: JAX is to use one, before it is loaded.
+
+    Batches of LAPACK calls of several threads can wait for each other for ever, too.
+    """
+    given = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_multi_thread_eigen" not in given:
+        os.environ["XLA_FLAGS"] = f"{given} {_ONE_THREAD}".strip()
+
+
+def _add(shard: Shard, rows: Any) -> None:
+    """Rows of a pandas DataFrame; packed slices are taken apart."""
+    stream, time, entry, value = (rows[name].to_numpy() for name in ROWS[1:])
+    if not shard.plan.modes:
+        size, packed = shard.plan.entries, [np.ravel(np.asarray(one, np.float64)) for one in value]
+        wrong = next((one.size for one in packed if one.size != size), None)
+        if wrong is not None:
+            raise ValueError(f"a packed slice must have {size} entries, as modes={shard.plan.shape} says, got {wrong}.")
+        stream, time = np.repeat(stream, size), np.repeat(time, size)
+        entry, value = np.tile(np.arange(size), len(packed)), np.concatenate([*packed, np.zeros(0)])
+    shard.add(stream, time, entry, np.asarray(value, np.float64))
+
+
+def _frame(done: Completed) -> Any:
+    """As `_LEARNED` has it."""
+    told = [
+        [json.dumps({"change": one.what, **one.incident.to_json()}) for one in changes] for changes in done.incidents
+    ]
+    columns = {
+        "_stream": done.stream.astype(object),
+        "_time": done.time,
+        "value": list(np.where(np.isnan(done.values), np.array(None), done.values)),
+        "mean": list(done.mean),
+        "std": list(done.std),
+        "outlier_probability": list(done.outlier_probability),
+        "status": [list(one) for one in done.status],
+        "incidents": told,
+    }
+    return pandas.DataFrame(columns)
+
+
+_live: OrderedDict[str, Shard] = OrderedDict()
+"""Shards of this worker by the token of the state that they agree with."""
+
+
+class _Processor(StatefulProcessor):  # type: ignore[misc]
+    """One shard per key.
+
+    State: `head` with the version of our state and a token that is new with every change, `body` with the bytes.
+    """
+
+    def __init__(self, made: Plan, timed: bool) -> None:
+        self._plan, self._timed = made, timed
+
+    def init(self, handle: Any) -> None:
+        self._handle = handle
+        self._head, self._body = handle.getValueState("head", _HEAD), handle.getValueState("body", _BODY)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+        return self._stepped(list(rows), timerValues)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
+        return self._stepped([], timerValues)
+
+    def close(self) -> None:
+        pass
+
+    def _stepped(self, tables: Iterable[Any], timers: Any) -> Iterator[Any]:
+        _one_thread()
+        shard = self._taken()
+        for table in tables:
+            _add(shard, table)
+        until = None
+        if self._timed:
+            until = 1000 * int(timers.getCurrentWatermarkInMs())
+        done = shard.learn(until)
+        self._keep(shard)
+        if self._timed:
+            self._wake(shard)
+        if len(done):
+            yield _frame(done)
+
+    def _taken(self) -> Shard:
+        """The shard as it is in the state store."""
+        if not self._head.exists():
+            return Shard(self._plan)
+        version, token = self._head.get()
+        check_version(version)
+        live = _live.pop(token, None)  # what follows changes it: should the task fail, nobody must find it
+        if live is not None and live.plan == self._plan:
+            return live
+        return Shard.from_bytes(bytes(self._body.get()[0]), self._plan)
+
+    def _keep(self, shard: Shard) -> None:
+        if not len(shard):
+            self._head.clear()
+            self._body.clear()
+            return
+        token = uuid.uuid4().hex
+        self._body.update((shard.to_bytes(),))
+        self._head.update((STATE_VERSION, token))
+        _live[token] = shard
+        while len(_live) > MOST_LIVE:
+            _live.popitem(last=False)
+
+    def _wake(self, shard: Shard) -> None:
+        """When the next slice is complete, or a stream has been silent for too long, whether there are rows or not."""
+        due = [] if shard.waiting is None else [shard.waiting]
+        if self._plan.ttl is not None and len(shard):
+            due.append(int(shard.heard.min()) + self._plan.ttl + 1000)
+        if due:
+            self._handle.registerTimer(min(due) // 1000 + 1)

@@ -1,0 +1,169 @@
+"""A shard against single models, late rows, silence, bytes and versions; without any engine."""
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.cluster import shard as shards
+from undertow.cluster.plan import plan
+from undertow.cluster.shard import END, Shard
+from undertow.serialization.container import CheckpointError
+
+SHAPE = (6, 5)
+MODEL = {"max_rank": 3, "window": 4}
+
+
+def a_plan(**more):
+    model = more.pop("model", None) or ut.RobustCP(**MODEL)
+    return plan("stream", "time", more.pop("modes", SHAPE), "value", model, dates=False, **more)
+
+
+def slices(streams=3, count=6, seed=0):
+    draw = np.random.default_rng(seed)
+    base = draw.normal(size=(streams, 6, 1)) * draw.normal(size=(streams, 1, 5)) * 3
+    x = base * (1 + 0.1 * np.arange(count)[:, None, None, None]) + 0.1 * draw.normal(size=(count, streams, *SHAPE))
+    x[draw.random(x.shape) < 0.1] = np.nan
+    return x
+
+
+def give(shard, x, time, names=None):
+    """One slice of some streams, as rows in any order."""
+    for number, one in enumerate(x):
+        order = np.random.default_rng(time).permutation(one.size)
+        name = f"s{number}" if names is None else names[number]
+        shard.add([name] * one.size, [time] * one.size, order, one.ravel()[order])
+
+
+@pytest.mark.slow
+def test_streams_get_what_single_models_would_give_them():
+    x, shard, found = slices(), Shard(a_plan()), []
+    for time, one in enumerate(x):
+        give(shard, one, time)
+        found.append(shard.learn(None))
+    found.append(shard.learn(END))
+    singles = {f"s{number}": ut.RobustCP(**MODEL) for number in range(3)}
+    assert [len(one) for one in found] == [0, 3, 3, 3, 3, 3, 3]
+    for time, done in enumerate(found[1:]):
+        for row, name in enumerate(done.stream):
+            single = singles[name].update(x[time, int(name[1])])
+            assert done.time[row] == time
+            for field in ("mean", "std", "outlier_probability"):
+                np.testing.assert_allclose(
+                    getattr(done, field)[row], getattr(single, field).ravel(), rtol=2e-3, atol=2e-3
+                )
+            assert done.status[row] == single.status.codes
+
+
+@pytest.mark.slow
+def test_bytes_go_on_as_if_nothing_had_happened():
+    x, kept, other = slices(), Shard(a_plan(false_alarms="1/1000")), Shard(a_plan(false_alarms="1/1000"))
+    for time, one in enumerate(x):
+        give(kept, one, time)
+        give(other, one, time)
+        other = Shard.from_bytes(other.to_bytes(), other.plan)
+        a, b = kept.learn(None), other.learn(None)
+        np.testing.assert_array_equal(a.mean, b.mean)
+        np.testing.assert_array_equal(a.stream, b.stream)
+        other = Shard.from_bytes(other.to_bytes(), other.plan)
+
+
+@pytest.mark.slow
+def test_many_slices_at_once_are_learned_in_the_order_of_their_times():
+    x, one_by_one, at_once = slices(), Shard(a_plan()), Shard(a_plan())
+    for time in reversed(range(len(x))):
+        give(at_once, x[time], time)
+    for time, one in enumerate(x):
+        give(one_by_one, one, time)
+        last = one_by_one.learn(time)
+    done = at_once.learn(END)
+    assert done.time.tolist() == np.repeat(np.arange(len(x)), 3).tolist()
+    np.testing.assert_allclose(done.mean[-3:], last.mean)
+
+
+@pytest.mark.slow
+def test_late_rows_and_unknown_labels_are_counted_and_change_nothing(caplog):
+    x, shard, clean = slices(), Shard(a_plan()), Shard(a_plan())
+    for time, one in enumerate(x[:3]):
+        give(shard, one, 10 * time)
+        give(clean, one, 10 * time)
+        shard.add(["s0", "s0"], [10 * time, 10 * time], [-1, 30], [1e9, 1e9])
+        if time:
+            give(shard, 1e6 + one, 5)  # after a watermark of 5 and more
+        a, b = shard.learn(10 * time + 5), clean.learn(10 * time + 5)
+        np.testing.assert_array_equal(a.mean, b.mean)
+    assert shard.dropped == {"late": 2 * 3 * 30, "unknown": 6}
+    assert "180 rows" not in caplog.text
+    assert "came after their slice was complete and were dropped" in caplog.text
+    assert "have a label that modes does not name" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_silent_stream_is_forgotten_and_starts_anew():
+    x, shard = slices(), Shard(a_plan(ttl=2, false_alarms="1/1000"))
+    give(shard, x[0], 0)
+    for time in (1, 2, 3):
+        give(shard, x[time, :2], time)
+        shard.learn(None)
+    assert shard.names.tolist() == ["s0", "s1"]  # s2 was heard of at 0, more than 2 before 3
+    assert len(Shard.from_bytes(shard.to_bytes(), shard.plan)) == 2
+    give(shard, x[4], 4)
+    assert shard.names.tolist() == ["s0", "s1", "s2"]
+    done = shard.learn(END)
+    fresh = ut.RobustCP(**MODEL).update(x[4, 2])
+    np.testing.assert_allclose(done.mean[done.stream == "s2"][0], fresh.mean.ravel(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_shard_of_silence_is_empty():
+    shard = Shard(a_plan())
+    assert len(shard.learn(None)) == 0
+    assert len(Shard.from_bytes(shard.to_bytes(), shard.plan)) == 0
+
+
+def test_another_version_is_converted_or_refused(monkeypatch):
+    kept = Shard(a_plan()).to_bytes()
+    monkeypatch.setattr(shards, "STATE_VERSION", 2)
+    with pytest.raises(CheckpointError, match="version 1, this Undertow reads 2"):
+        Shard.from_bytes(kept, a_plan())
+    monkeypatch.setitem(shards.CONVERTERS, 1, lambda content: ({**content[0], "dropped": {"late": 7}}, content[1]))
+    assert Shard.from_bytes(kept, a_plan()).dropped == {"late": 7}
+    monkeypatch.setattr(shards, "STATE_VERSION", 0)
+    with pytest.raises(CheckpointError, match="upgrade undertow"):
+        Shard.from_bytes(kept, a_plan())
+
+
+def test_a_state_of_another_plan_or_damaged_is_refused():
+    kept = Shard(a_plan()).to_bytes()
+    with pytest.raises(CheckpointError, match=r"made with shape=\[6, 5\]"):
+        Shard.from_bytes(kept, a_plan(modes=(5, 6)))
+    with pytest.raises(CheckpointError, match="model='cp'"):
+        Shard.from_bytes(kept, a_plan(model=ut.Tracker()))
+    for damaged in (b"", kept[:-3], kept[:40] + b"x" + kept[41:]):
+        with pytest.raises(CheckpointError, match="damaged"):
+            Shard.from_bytes(damaged, a_plan())
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"modes": {"src": []}}, ValueError, "each label once"),
+        ({"modes": {"src": ["a", "a"]}}, ValueError, "each label once"),
+        ({"modes": "src"}, ValueError, "modes must be"),
+        ({"modes": (3, 0)}, ValueError, "modes must be"),
+        ({"model": 3}, TypeError, "must be an undertow.Tracker"),
+        ({"model": ut.Tracker(period=7)}, ValueError, "no seasons"),
+        ({"model": ut.RobustCP(start="svd")}, ValueError, "start='warm'"),
+        ({"false_alarms": "1/day"}, ValueError, "times that are dates"),
+        ({"false_alarms": "often"}, ValueError, "false_alarms must be"),
+    ],
+)
+def test_bad_plans_are_refused_in_a_sentence(given, error, message):
+    with pytest.raises(error, match=message):
+        a_plan(**given)
+
+
+@pytest.mark.slow
+def test_a_model_that_has_seen_slices_is_refused():
+    model = ut.RobustCP(**MODEL)
+    model.update(np.ones(SHAPE))
+    with pytest.raises(ValueError, match="model must be new"):
+        a_plan(model=model)
