@@ -25,6 +25,7 @@ test: lint ## everything that a change needs: lint, types, imports, tests (at mo
 	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile
 
 full: lint ## test, and the long suites: every shape, kills, signals and crash points, fuzzing, with counts (an hour or more)
+	$(RUN) pip install --quiet --constraint constraints.txt --editable '.[spark,ray]'
 	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile -m "not soak" --cov --cov-report=term
 
 check: test ## exactly what continuous integration runs

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
-NEVER = np.iinfo(np.int64).min
+NEVER = int(np.iinfo(np.int64).min)
 """Time of the last slice of a stream that has had none."""
 COLUMNS = {"stream": np.int64, "time": np.int64, "entry": np.int64, "value": np.float64}
 

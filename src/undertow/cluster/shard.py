@@ -31,8 +31,9 @@ Content = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 CONVERTERS: dict[int, Callable[[Content], Content]] = {}
 """From a state version: what makes the next one of it."""
 SMALLEST_FLEET = 16
-"""Streams that a new fleet has room for: programs are compiled anew for each size, and each doubles the last."""
-END = np.iinfo(np.int64).max
+"""Members of a new fleet, most of which wait for their stream. Programs are compiled for each size, so there are few:
+each is twice the last, before and after a restart."""
+END = int(np.iinfo(np.int64).max)
 """As a watermark: everything is complete."""
 
 _log = logging.getLogger("undertow.cluster")
@@ -76,6 +77,7 @@ class Shard:
         names: Of the streams (n,).
         last: Time of the last slice of each that was learned (n,).
         heard: Time of the newest row of each (n,).
+        until: The watermark: all slices up to it are complete.
         dropped: Rows that were late, and rows with a label that is none of the plan's.
     """
 
@@ -83,6 +85,7 @@ class Shard:
         self.plan = plan
         self.names = np.zeros(0, np.str_)
         self.last, self.heard = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.until: int = NEVER
         self.dropped = {"late": 0, "unknown": 0}
         self._waiting = Rows.none()
         self._incidents: list[Incidents] = []
@@ -105,7 +108,7 @@ class Shard:
         order = np.argsort(self.names)
         place = order[np.searchsorted(self.names, names, sorter=order)] if len(names) else np.zeros(0, np.int64)
         rows = Rows(place[stream], time, entry, np.asarray(values, np.float64))
-        late = assembly.late(rows, self.last)
+        late = assembly.late(rows, np.maximum(self.last, self.until))
         self._count("late", int(late.sum()))
         self._count("unknown", int((~known & ~late).sum()))
         rows = rows[known & ~late]
@@ -114,23 +117,27 @@ class Shard:
 
     def learn(self, until: int | None) -> Completed:
         """Learn the slices that are complete; `until` is the watermark, None where there is none."""
-        done = assembly.closed(self._waiting, len(self), until)
+        silent = self._silent(until)
+        done = assembly.closed(self._waiting, len(self), until) | silent[self._waiting.stream]
         found = assembly.slices(self._waiting[done], self.plan.entries)
         self._waiting = self._waiting[~done]
         kept = [self._step(found, np.flatnonzero(found.turn == turn)) for turn in range(found.turn.max(initial=-1) + 1)]
         np.maximum.at(self.last, found.stream, found.time)
-        self._forget(until)
+        self.until = self.until if until is None else max(self.until, until)
+        if silent.any():
+            self._forget(silent)
         return _together(kept, self.plan.entries)
 
     def _step(self, found: assembly.Slices, which: NDArray[np.intp]) -> Completed:
         """One slice of some streams."""
         assert self._fleet is not None
         own, shape, count = found.stream[which], self.plan.shape, len(which)
-        x = np.full((len(self), self.plan.entries), np.nan)
+        members = len(self._fleet)  # those of the streams first, then those who wait for one
+        x = np.full((members, self.plan.entries), np.nan)
         x[own] = found.values[which]
-        present = np.zeros(len(self), np.bool_)
+        present = np.zeros(members, np.bool_)
         present[own] = True
-        result = self._fleet.update(x.reshape(len(self), *shape), present=present)
+        result = self._fleet.update(x.reshape(members, *shape), present=present)
         mean, std, probability = (
             np.asarray(one, np.float64)[own].reshape(count, -1)
             for one in (result.mean, result.std, result.outlier_probability)
@@ -147,10 +154,12 @@ class Shard:
     def _join(self, names: NDArray[np.str_]) -> None:
         if not len(names):
             return
+        needed, plan = len(self) + len(names), self.plan
+        size = max(SMALLEST_FLEET, 1 << (needed - 1).bit_length())
         if self._fleet is None:
-            self._fleet = _fleet(self.plan, max(len(names), SMALLEST_FLEET))
-            self._fleet.leave(self._fleet.members)  # their rows remain, for those who join
-        self._fleet.join(len(names))
+            self._fleet = Fleet(size, plan.shape, model=plan.model, **plan.params)
+        elif size > len(self._fleet):
+            self._fleet.join(size - len(self._fleet))
         self.names = np.concatenate([self.names, names])
         never = np.full(len(names), NEVER)
         self.last, self.heard = np.concatenate([self.last, never]), np.concatenate([self.heard, never])
@@ -161,17 +170,18 @@ class Shard:
         plan = self.plan
         return Incidents(plan.shape, plan.labels or None, plan.false_alarms, dims=plan.modes or None)
 
-    def _forget(self, until: int | None) -> None:
-        """Streams that have been silent for longer than the plan allows; one that comes back starts anew."""
+    def _silent(self, until: int | None) -> NDArray[np.bool_]:
+        """Which streams have had no row for longer than the plan allows."""
         if self.plan.ttl is None or not len(self) or until == END:
-            return
-        now = until if until is not None else int(self.heard.max())
-        silent = np.asarray(self.heard < now - self.plan.ttl)
-        silent[self._waiting.stream] = False
-        if not silent.any():
-            return
+            return np.zeros(len(self), np.bool_)
+        now = int(self.heard.max()) if until is None else until
+        return np.asarray(self.heard < now - self.plan.ttl)
+
+    def _forget(self, silent: NDArray[np.bool_]) -> None:
+        """One that comes back starts anew."""
         assert self._fleet is not None
-        self._fleet.leave(self._fleet.members[silent])
+        self._fleet.leave(self._fleet.members[: len(self)][silent])
+        self._fleet.join(int(silent.sum()))
         self.names = self.names[~silent]
         self.last, self.heard = self.last[~silent], self.heard[~silent]
         if self._incidents:
@@ -198,7 +208,8 @@ class Shard:
             "incidents.sizes": np.array([len(one) for one in watches], np.int64),
         }
         arrays |= {f"waiting.{name}": getattr(self._waiting, name) for name in assembly.COLUMNS}
-        header = {"kind": "Shard", "state_version": STATE_VERSION, "plan": self.plan.header(), "dropped": self.dropped}
+        header = {"kind": "Shard", "state_version": STATE_VERSION, "plan": self.plan.header()}
+        header |= {"until": self.until, "dropped": self.dropped}
         return zlib.compress(container.to_bytes(header, arrays), 1)
 
     @classmethod
@@ -223,7 +234,7 @@ class Shard:
                 )
         shard = cls(plan)
         shard.names, shard.last, shard.heard = arrays["names"], arrays["last"], arrays["heard"]
-        shard.dropped = dict(header["dropped"])
+        shard.until, shard.dropped = int(header["until"]), dict(header["dropped"])
         shard._waiting = Rows(*(arrays[f"waiting.{part}"] for part in assembly.COLUMNS))
         if len(arrays["fleet"]):
             shard._fleet = Fleet.from_bytes(arrays["fleet"].tobytes())
@@ -238,10 +249,6 @@ class Shard:
         ends = np.cumsum(sizes)
         for one, size, end in zip(self._incidents, sizes.tolist(), ends.tolist(), strict=False):
             one.from_bytes(content[end - size : end])
-
-
-def _fleet(plan: Plan, streams: int) -> Fleet:
-    return Fleet(streams, plan.shape, model=plan.model, **plan.params)
 
 
 def _converted(content: Content, name: str) -> Content:

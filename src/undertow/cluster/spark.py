@@ -7,19 +7,15 @@ the state in the store is not what it left there.
 
 from __future__ import annotations
 
-import json
-import os
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from undertow.cluster.packages import absent
 from undertow.cluster.plan import Plan, plan
-from undertow.cluster.shard import END, STATE_VERSION, Completed, Shard, check_version
+from undertow.cluster.shard import END, STATE_VERSION, Shard, check_version
 
 try:
     import google.protobuf  # noqa: F401, which pyspark needs for the state store
@@ -41,12 +37,13 @@ except ImportError as error:
     java = "; Spark itself needs Java 17 (Debian: apt install openjdk-17-jre-headless)"
     raise absent("undertow.spark", "spark", error, java) from None
 
+from undertow.cluster.frames import add, frame, one_thread  # pandas is there
+
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 OUTPUTS = ("values", "slices", "incidents")
-ROWS = ("_shard", "_stream", "_time", "_entry", "_value")
 _LEARNED = (
-    "_stream string, _time bigint, value array<double>, mean array<double>, std array<double>, "
+    "ut_stream string, ut_time bigint, value array<double>, mean array<double>, std array<double>, "
     "outlier_probability array<double>, status array<string>, incidents array<string>"
 )
 _HEAD, _BODY = "version int, token string", "content binary"
@@ -57,7 +54,6 @@ _INCIDENT = (
 )
 MOST_LIVE = 32
 """Shards that a worker keeps in memory."""
-_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 
 def apply(
@@ -175,20 +171,20 @@ def _learned(df: Any, made: Plan, count: int, late: str | None, types: dict[str,
     stream = F.col(made.key).cast("string")
     moment = F.unix_micros(F.col(made.time).cast("timestamp")) if made.dates else F.col(made.time).cast("long")
     columns = [
-        F.pmod(F.crc32(stream.cast("binary")), F.lit(count)).cast("int").alias("_shard"),
-        stream.alias("_stream"),
-        moment.alias("_time"),
-        _entry(made).alias("_entry"),
-        F.col(made.value).cast("double" if made.modes else "array<double>").alias("_value"),
+        F.pmod(F.crc32(stream.cast("binary")), F.lit(count)).cast("int").alias("ut_shard"),
+        stream.alias("ut_stream"),
+        moment.alias("ut_time"),
+        _entry(made).alias("ut_entry"),
+        F.col(made.value).cast("double" if made.modes else "array<double>").alias("ut_value"),
     ]
     kept = df.where(F.col(made.key).isNotNull() & F.col(made.time).isNotNull())
     if not df.isStreaming:
-        return kept.select(*columns).groupBy("_shard").applyInPandas(_whole(made), _LEARNED)
+        return kept.select(*columns).groupBy("ut_shard").applyInPandas(_whole(made), _LEARNED)
     if late is not None:
-        kept, columns = kept.withWatermark(made.time, late), [*columns, F.col(made.time)]
+        kept, columns = kept.withWatermark(made.time, late), [*columns, F.col(made.time).alias("ut_event")]
     # Explicitly, for the default store of Spark cannot do it.
     df.sparkSession.conf.set(PROVIDER, ROCKSDB)
-    grouped = kept.select(*columns).groupBy("_shard")
+    grouped = kept.select(*columns).groupBy("ut_shard")
     mode = "None" if late is None else "EventTime"
     return grouped.transformWithStateInPandas(_Processor(made, late is not None), _LEARNED, "Append", mode)
 
@@ -207,30 +203,30 @@ def _entry(made: Plan) -> Any:
 
 def _shown(learned: Any, made: Plan, output: str, types: dict[str, DataType]) -> Any:
     """With the user's columns, labels and types."""
-    moment: Any = F.col("_time")
+    moment: Any = F.col("ut_time")
     if made.dates:
         moment = F.timestamp_micros(moment)
     own = [
-        F.col("_stream").cast(types[made.key]).alias(made.key),
+        F.col("ut_stream").cast(types[made.key]).alias(made.key),
         moment.cast(types[made.time]).alias(made.time),
     ]
     arrays = ["mean", "std", "outlier_probability"]
     if output == "slices":
         return learned.select(*own, F.col("value").alias(made.value), *arrays, "status", "incidents")
     if output == "incidents":
-        told = learned.select(*own, F.explode("incidents").alias("_told"))
-        change = F.from_json("_told", f"change string, {_INCIDENT}").alias("_change")
-        return told.select(made.key, made.time, change).select(made.key, made.time, "_change.*")
-    each = learned.select(*own, F.posexplode(F.arrays_zip("value", *arrays)).alias("_entry", "_told"))
-    places: list[Any] = [F.col("_entry").alias("entry")]
+        told = learned.select(*own, F.explode("incidents").alias("ut_told"))
+        change = F.from_json("ut_told", f"change string, {_INCIDENT}").alias("ut_change")
+        return told.select(made.key, made.time, change).select(made.key, made.time, "ut_change.*")
+    each = learned.select(*own, F.posexplode(F.arrays_zip("value", *arrays)).alias("ut_entry", "ut_told"))
+    places: list[Any] = [F.col("ut_entry").alias("entry")]
     if made.modes:
         places, inner = [], made.entries
         for name, labels in zip(made.modes, made.labels, strict=True):
             inner //= len(labels)
-            index = F.floor(F.col("_entry") / inner) % len(labels)
+            index = F.floor(F.col("ut_entry") / inner) % len(labels)
             label = F.element_at(F.array(*map(F.lit, labels)), index.cast("int") + 1)
             places.append(label.cast(types[name]).alias(name))
-    told = [F.col("_told.value").alias(made.value), *(F.col(f"_told.{name}").alias(name) for name in arrays)]
+    told = [F.col("ut_told.value").alias(made.value), *(F.col(f"ut_told.{name}").alias(name) for name in arrays)]
     return each.select(made.key, made.time, *places, *told)
 
 
@@ -238,53 +234,12 @@ def _whole(made: Plan) -> Any:
     """For a DataFrame that is not streaming: all slices of a shard, once."""
 
     def learned(rows: Any) -> Any:
-        _one_thread()
+        one_thread()
         shard = Shard(replace(made, ttl=None))
-        _add(shard, rows)
-        return _frame(shard.learn(END))
+        add(shard, rows)
+        return frame(shard.learn(END))
 
     return learned
-
-
-def _one_thread() -> None:
-    """A task of Spark is one core: JAX is to use one, before it is loaded.
-
-    Batches of LAPACK calls of several threads can wait for each other for ever, too.
-    """
-    given = os.environ.get("XLA_FLAGS", "")
-    if "xla_cpu_multi_thread_eigen" not in given:
-        os.environ["XLA_FLAGS"] = f"{given} {_ONE_THREAD}".strip()
-
-
-def _add(shard: Shard, rows: Any) -> None:
-    """Rows of a pandas DataFrame; packed slices are taken apart."""
-    stream, time, entry, value = (rows[name].to_numpy() for name in ROWS[1:])
-    if not shard.plan.modes:
-        size, packed = shard.plan.entries, [np.ravel(np.asarray(one, np.float64)) for one in value]
-        wrong = next((one.size for one in packed if one.size != size), None)
-        if wrong is not None:
-            raise ValueError(f"a packed slice must have {size} entries, as modes={shard.plan.shape} says, got {wrong}.")
-        stream, time = np.repeat(stream, size), np.repeat(time, size)
-        entry, value = np.tile(np.arange(size), len(packed)), np.concatenate([*packed, np.zeros(0)])
-    shard.add(stream, time, entry, np.asarray(value, np.float64))
-
-
-def _frame(done: Completed) -> Any:
-    """As `_LEARNED` has it."""
-    told = [
-        [json.dumps({"change": one.what, **one.incident.to_json()}) for one in changes] for changes in done.incidents
-    ]
-    columns = {
-        "_stream": done.stream.astype(object),
-        "_time": done.time,
-        "value": list(np.where(np.isnan(done.values), np.array(None), done.values)),
-        "mean": list(done.mean),
-        "std": list(done.std),
-        "outlier_probability": list(done.outlier_probability),
-        "status": [list(one) for one in done.status],
-        "incidents": told,
-    }
-    return pandas.DataFrame(columns)
 
 
 _live: OrderedDict[str, Shard] = OrderedDict()
@@ -314,10 +269,10 @@ class _Processor(StatefulProcessor):  # type: ignore[misc]
         pass
 
     def _stepped(self, tables: Iterable[Any], timers: Any) -> Iterator[Any]:
-        _one_thread()
+        one_thread()
         shard = self._taken()
         for table in tables:
-            _add(shard, table)
+            add(shard, table)
         until = None
         if self._timed:
             until = 1000 * int(timers.getCurrentWatermarkInMs())
@@ -326,7 +281,7 @@ class _Processor(StatefulProcessor):  # type: ignore[misc]
         if self._timed:
             self._wake(shard)
         if len(done):
-            yield _frame(done)
+            yield frame(done)
 
     def _taken(self) -> Shard:
         """The shard as it is in the state store."""

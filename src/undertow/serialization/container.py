@@ -58,7 +58,15 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     target = Path(os.path.realpath(path))  # through a symbolic link, not over it
     if target.is_dir():
         raise CheckpointError(f"path must name a file, got the directory {target}: add a file name")
-    content = to_bytes(header, arrays)
+    write_bytes(target, to_bytes(header, arrays))
+
+
+def write_bytes(target: Path, content: bytes) -> None:
+    """Write a file, replacing what is there only once the new one is safe on disk.
+
+    Raises:
+        CheckpointError: It cannot be written.
+    """
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         with open(temporary, "xb") as file:

@@ -1,0 +1,83 @@
+"""pandas DataFrames of rows into a shard, and what was learned as a DataFrame."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+import pandas
+from numpy.typing import NDArray
+
+from undertow.cluster.plan import Plan
+from undertow.cluster.shard import Completed, Shard
+
+ROWS = ("ut_stream", "ut_time", "ut_entry", "ut_value")
+"""Columns of rows whose entries are numbered. Spark makes named tuples of them: no underscore before them."""
+_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+
+
+def one_thread() -> None:
+    """A worker of an engine is one core: JAX is to use one. To be called before it computes for the first time.
+
+    Batches of LAPACK calls on several threads can wait for each other for ever, too.
+    """
+    given = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_multi_thread_eigen" not in given:
+        os.environ["XLA_FLAGS"] = f"{given} {_ONE_THREAD}".strip()
+
+
+def numbered(rows: Any, plan: Plan) -> Any:
+    """Rows with the user's columns, as `ROWS` has them; rows without a stream or a time are left out.
+
+    Args:
+        rows: A DataFrame.
+        plan: Which columns mean what.
+    """
+    rows = rows[rows[plan.key].notna() & rows[plan.time].notna()]
+    entry = np.zeros(len(rows), np.int64)
+    known = np.ones(len(rows), np.bool_)
+    for name, labels in zip(plan.modes, plan.labels, strict=True):
+        index = pandas.Index(labels).get_indexer(rows[name].astype(str))
+        entry, known = entry * len(labels) + index, known & (index >= 0)
+    time = rows[plan.time]
+    moment = time.to_numpy("datetime64[us]").astype(np.int64) if plan.dates else time.to_numpy(np.int64)
+    columns = (rows[plan.key].astype(str), moment, np.where(known, entry, -1), rows[plan.value])
+    return pandas.DataFrame({name: np.asarray(column) for name, column in zip(ROWS, columns, strict=True)})
+
+
+def add(shard: Shard, rows: Any) -> None:
+    """Rows as `ROWS` has them; packed slices are taken apart."""
+    stream, time, entry, value = (rows[name].to_numpy() for name in ROWS)
+    if not shard.plan.modes:
+        size, packed = shard.plan.entries, [_flat(one) for one in value]
+        wrong = next((one.size for one in packed if one.size != size), None)
+        if wrong is not None:
+            raise ValueError(f"a packed slice must have {size} entries, as modes={shard.plan.shape} says, got {wrong}.")
+        stream, time = np.repeat(stream, size), np.repeat(time, size)
+        entry, value = np.tile(np.arange(size), len(packed)), np.concatenate([*packed, np.zeros(0)])
+    shard.add(stream, time, entry, np.asarray(value, np.float64))
+
+
+def frame(done: Completed) -> Any:
+    """One row a slice; arrays are lists, missing values None, incidents JSON."""
+    told = [
+        [json.dumps({"change": one.what, **one.incident.to_json()}) for one in changes] for changes in done.incidents
+    ]
+    columns = {
+        "ut_stream": done.stream.astype(object),
+        "ut_time": done.time,
+        "value": list(np.where(np.isnan(done.values), np.array(None), done.values)),
+        "mean": list(done.mean),
+        "std": list(done.std),
+        "outlier_probability": list(done.outlier_probability),
+        "status": [list(one) for one in done.status],
+        "incidents": told,
+    }
+    return pandas.DataFrame(columns)
+
+
+def _flat(packed: Any) -> NDArray[np.float64]:
+    """All entries of a packed slice, row by row; none of one that is null."""
+    return np.zeros(0) if packed is None else np.ravel(np.asarray(packed, np.float64))

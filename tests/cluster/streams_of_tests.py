@@ -1,0 +1,45 @@
+"""Many small streams as rows, and what one undisturbed process makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+import undertow as ut
+from undertow.cluster import frames
+from undertow.cluster.plan import plan
+from undertow.cluster.shard import END, Shard
+
+MODES = {"src": ["a", "b", "c", "d"], "dst": ["x", "y", "z"]}
+NAMES = {"key": "router", "time": "at", "value": "bytes"}
+START, STEP = pd.Timestamp("2026-03-01"), pd.Timedelta(minutes=5)
+
+
+def model(kind):
+    return ut.Tracker() if kind == "tracker" else ut.RobustCP("fast", max_rank=2, window=4)
+
+
+def rows(streams, slices, seed=102):
+    """One table per slice; a tenth of the entries is missing, a fiftieth gross outliers."""
+    draw = np.random.default_rng(seed)
+    base = draw.normal(size=(streams, 4, 1)) * draw.normal(size=(streams, 1, 3)) * 3
+    entries = pd.MultiIndex.from_product([[f"r{one}" for one in range(streams)], *MODES.values()])
+    tables = []
+    for number in range(slices):
+        x = base * (2 + np.sin(number)) + 0.1 * draw.normal(size=base.shape)
+        x = x + 50 * (draw.random(x.shape) < 0.02)
+        table = pd.DataFrame({"bytes": x.ravel()}, index=entries).reset_index(names=["router", *MODES])
+        table["at"] = START + number * STEP
+        tables.append(table[draw.random(x.size) > 0.1].sample(frac=1, random_state=number))
+    return tables
+
+
+def undisturbed(tables, kind, **more):
+    """By stream and time, sorted: arrays of mean, std and probability."""
+    shard = Shard(plan(modes=MODES, model=model(kind), **NAMES, **more))
+    parts = []
+    for table in tables:
+        frames.add(shard, frames.numbered(table, shard.plan))
+        parts.append(frames.frame(shard.learn(None)))
+    parts.append(frames.frame(shard.learn(END)))
+    return pd.concat(parts).sort_values(["ut_stream", "ut_time"], ignore_index=True)

@@ -1,0 +1,178 @@
+"""Fleets on Spark: batch, streaming, killed. Without Spark: its absence, in a sentence."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import streams_of_tests as streams
+
+import undertow as ut
+
+HERE = Path(__file__).parent
+HAVE_JAVA = shutil.which("java") is not None
+
+
+@pytest.fixture(scope="module")
+def spark():
+    pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'undertow[spark]'")
+    if not HAVE_JAVA:
+        pytest.skip("Spark needs Java 17, and there is no java")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[1] / "src"), str(HERE)]))
+        session = import_module("spark_job").session("local[2]")
+        yield session
+        session.stop()
+
+
+@pytest.mark.parametrize("package", ["pyspark", "google.protobuf", "pyarrow", "pandas"])
+def test_what_is_absent_is_a_sentence_with_the_command(monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, "undertow.cluster.spark", raising=False)
+    name = package.removeprefix("google.")
+    with pytest.raises(ImportError, match=rf"undertow.spark needs {name}: pip install 'undertow\[spark\]'; .*Java 17"):
+        _ = ut.spark
+
+
+def test_importing_undertow_imports_no_engine():
+    code = "import sys, undertow; print([name for name in ('pyspark', 'ray', 'jax') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+@pytest.mark.full
+def test_a_table_learned_at_once_is_as_in_one_process(spark):
+    tables = streams.rows(6, 6)
+    rows = spark.createDataFrame(import_module("pandas").concat(tables))
+    found = ut.spark.apply(rows, modes=list(streams.MODES), model=streams.model("cp"), shards=2, **streams.NAMES)
+    assert found.columns == ["router", "at", "src", "dst", "bytes", "mean", "std", "outlier_probability"]
+    found = found.toPandas().sort_values(["router", "at", "src", "dst"])
+    wanted = streams.undisturbed(tables, "cp")
+    assert len(found) == 6 * 6 * 12
+    for name in ("mean", "std", "outlier_probability"):
+        np.testing.assert_allclose(found[name], np.concatenate(wanted[name].tolist()), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.full
+def test_late_rows_are_dropped_and_incidents_come_out(spark, tmp_path):
+    tables = streams.rows(4, 60)
+    tables[45].loc[tables[45].router == "r1", "bytes"] += 1000
+    late = tables[3].copy()
+    late["bytes"] = 1e6
+    folder = _files([*tables[:50], late, *tables[50:]], tmp_path)
+    schema = "router string, src string, dst string, bytes double, at timestamp"
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 10).parquet(str(folder))
+    told = ut.spark.apply(
+        rows, modes=streams.MODES, model=streams.model("cp"), shards=2, late="1 minute", output="incidents",
+        false_alarms="1/1000", **streams.NAMES,
+    )  # fmt: skip
+    query = told.writeStream.format("memory").queryName("told").trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    found = spark.table("told").toPandas()
+    opened = found[found.change == "opened"]
+    assert {"r1"} <= set(opened.router)
+    assert len(opened) < 8
+    assert (opened[opened.router == "r1"]["at"] == streams.START + 45 * streams.STEP).any()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("bad", [
+    ({"key": "host"}, "no column 'host'"),
+    ({"value": "src", "output": "all"}, "output must be"),
+    ({"late": "1 minute", "time": "bytes"}, "must be a timestamp"),
+    ({"ttl": "soon"}, "ttl must be a duration"),
+    ({"shards": 0}, "shards must be"),
+])  # fmt: skip
+def test_bad_arguments_are_refused_in_a_sentence(spark, bad):
+    rows = spark.createDataFrame(streams.rows(1, 1)[0])
+    given, message = bad
+    with pytest.raises(ValueError, match=message):
+        ut.spark.apply(rows, **{**streams.NAMES, "modes": streams.MODES, "model": ut.Tracker(), **given})
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("kind", "count", "slices"), [("cp", 500, 8), ("tracker", 24, 6)])
+def test_driver_and_executor_killed_in_mid_stream(tmp_path, kind, count, slices):
+    """Row for row as one undisturbed process, to rounding: nothing is lost, and nothing comes twice."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'undertow[spark]'")
+    if not HAVE_JAVA:
+        pytest.skip("Spark needs Java 17, and there is no java")
+    tables = streams.rows(count, slices)
+    _files(tables, tmp_path)
+    job = _started(tmp_path, kind)
+    try:
+        _wait(job, tmp_path, 2)
+        killed = [one for one in _children(job) if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())]
+        assert killed
+        killed[0].kill()
+        _wait(job, tmp_path, 4)
+        assert not (tmp_path / "result.parquet").exists()
+    finally:
+        _kill(job)
+    job = _started(tmp_path, kind)
+    try:
+        assert job.wait(timeout=600) == 0
+    finally:
+        _kill(job)
+    found = pandas.read_parquet(tmp_path / "result.parquet").sort_values(["router", "at"], ignore_index=True)
+    wanted = streams.undisturbed(tables, kind)
+    wanted = wanted[wanted.ut_time < wanted.ut_time.max()].reset_index(drop=True)  # the last waits for the watermark
+    assert found.router.tolist() == wanted.ut_stream.tolist()
+    assert found["at"].astype("datetime64[us]").astype(np.int64).tolist() == wanted.ut_time.tolist()
+    for name in ("mean", "std", "outlier_probability"):
+        ours, theirs = (np.stack(one[name].tolist()).astype(float) for one in (found, wanted))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-3, err_msg=name)
+
+
+def _files(tables, folder):
+    """One file per slice, in the order of their names and of their dates."""
+    place = folder / "in"
+    place.mkdir()
+    for number, table in enumerate(tables):
+        path = place / f"{number:04}.parquet"
+        table.assign(at=table["at"].astype("datetime64[us]").dt.tz_localize("UTC")).to_parquet(path, index=False)
+        os.utime(path, (1.8e9 + number, 1.8e9 + number))
+    return place
+
+
+def _started(folder, kind):
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parents[1] / "src"), str(HERE)])
+    command = [sys.executable, str(HERE / "spark_job.py"), str(folder), "local-cluster[2,1,1024]", kind]
+    with open(folder / "log", "ab") as log:
+        return subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log, start_new_session=True)
+
+
+def _children(job):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(job.pid).children(recursive=True)
+    return []
+
+
+def _wait(job, folder, batches):
+    """Until so many batches are complete."""
+    end = time.monotonic() + 600
+    while len(list((folder / "checkpoint" / "commits").glob("[0-9]*"))) < batches:
+        assert job.poll() is None, (folder / "log").read_text()[-3000:]
+        assert time.monotonic() < end, (folder / "log").read_text()[-3000:]
+        time.sleep(0.2)
+
+
+def _kill(job):
+    """The driver first, with its Java; then what is left of its own."""
+    processes = _children(job)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(job.pid, signal.SIGKILL)
+    for one in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+    job.wait()
