@@ -264,3 +264,40 @@ def test_a_member_that_goes_on_alone_knows_what_was_missing():
         fleet.update(slices)
     assert fleet.extract(1).state.missing == (0, 3, 1, 0)
     assert fleet.extract(0).state.missing == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_a_member_travels_alone_to_another_fleet(as_bytes):
+    x = streams(6, 6)
+    fleet, other = ut.Fleet(6, SHAPE, **SETTINGS), ut.Fleet(2, SHAPE, **SETTINGS)
+    for one in x[:4]:
+        fleet.update(one)
+    alone = fleet.extract(3)
+    member = other.adopt(ut.from_bytes(alone.to_bytes()) if as_bytes else alone)
+    assert member == 2
+    assert other.members.tolist() == [0, 1, 2]
+    for one in x[4:]:
+        stayed, gone = fleet.update(one)[3], other.update({member: one[3]})[2]
+        np.testing.assert_allclose(gone.mean, stayed.mean, rtol=1e-9)
+        np.testing.assert_allclose(gone.outlier_probability, stayed.outlier_probability, atol=1e-9)
+        assert gone.status.codes == stayed.status.codes
+
+
+def test_what_cannot_be_a_member_is_refused_and_changes_nothing():
+    fleet = ut.Fleet(2, SHAPE, **SETTINGS)
+    before = fleet.to_bytes()
+    for model, error, message in (
+        (ut.Tracker(), TypeError, "must be a RobustCP"),
+        (ut.RobustCP(**SETTINGS), ValueError, "has seen no slice"),
+        (learned((5, 6), **SETTINGS), ValueError, "slices of shape"),
+        (learned(SHAPE, **{**SETTINGS, "max_rank": 2}), ValueError, "settings of the fleet"),
+    ):
+        with pytest.raises(error, match=message):
+            fleet.adopt(model)
+    assert fleet.to_bytes() == before
+
+
+def learned(shape, **settings):
+    model = ut.RobustCP(**settings)
+    model.update(np.ones(shape))
+    return model

@@ -1,0 +1,86 @@
+"""Fleets on Ray: actors killed, the job killed; without Ray: its absence, in a sentence."""
+
+import os
+import signal
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+import streams_of_tests as streams
+
+import undertow as ut
+from undertow.serialization.container import CheckpointError
+
+HERE = Path(__file__).parent
+
+
+def test_what_is_absent_is_a_sentence_with_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "undertow.cluster.ray", raising=False)
+    with pytest.raises(ImportError, match=r"undertow.ray needs ray: pip install 'undertow\[ray\]'"):
+        _ = ut.ray
+
+
+def applied(tables, folder, kind="cp", **more):
+    given = {"modes": streams.MODES, "model": streams.model(kind), "folder": folder, "every": 3, **streams.NAMES}
+    return ut.ray.apply(tables, **{**given, **more})
+
+
+def as_one_process(parts, tables, kind):
+    """Row for row, to rounding."""
+    pandas = import_module("pandas")
+    found = pandas.concat(parts).sort_values(["router", "at"], ignore_index=True)
+    wanted = streams.undisturbed(tables, kind)
+    assert found.router.tolist() == wanted.ut_stream.tolist()
+    assert found["at"].astype("datetime64[us]").astype(np.int64).tolist() == wanted.ut_time.tolist()
+    for name in ("mean", "std", "outlier_probability"):
+        ours, theirs = (np.stack(one[name].tolist()) for one in (found, wanted))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-3, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def ray():
+    found = pytest.importorskip("ray", reason="Ray is not installed: pip install 'undertow[ray]'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[1] / "src"), str(HERE)]))
+        found.init(num_cpus=2, object_store_memory=100 * 2**20, include_dashboard=False, log_to_driver=False)
+        yield found
+        found.shutdown()
+
+
+def test_shards_of_another_number_are_refused(tmp_path):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'undertow[ray]'")
+    (tmp_path / "shard-00000-of-00003-000000000002.state").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="now there are 2 shards"):
+        applied([], tmp_path, shards=2)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("kind", "count", "slices"), [("cp", 500, 8), ("tracker", 24, 6)])
+def test_an_actor_killed_in_mid_stream_goes_on_exactly(ray, tmp_path, kind, count, slices):
+    tables = streams.rows(count, slices)
+    parts, killed = [], 0
+    for offset, found in applied(tables, tmp_path, kind):
+        parts.append(found)
+        assert offset == len(parts) - 1
+        if offset in (1, 4):  # before the first checkpoint, and between two
+            owners = [one for one in import_module("ray.util.state").list_actors() if one.state == "ALIVE"]
+            os.kill(owners[killed % len(owners)].pid, signal.SIGKILL)
+            killed += 1
+    assert killed == 2
+    as_one_process(parts, tables, kind)
+
+
+@pytest.mark.full
+def test_a_job_that_stopped_goes_on_after_its_last_checkpoint(ray, tmp_path):
+    tables = streams.rows(20, 8)
+    kept = {}
+    for offset, found in applied(tables, tmp_path):
+        kept[offset] = found
+        if offset == 4:  # the last checkpoint is that of offset 2
+            break
+    again = dict(applied(lambda first: iter(tables[first:]), tmp_path))
+    assert sorted(again) == [3, 4, 5, 6, 7, 8]
+    as_one_process(({**kept, **again}).values(), tables, "cp")
