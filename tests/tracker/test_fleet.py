@@ -122,6 +122,26 @@ def test_members_come_and_go_and_the_absent_stay_as_they_are_bit_for_bit():
 
 
 @pytest.mark.slow
+def test_a_tracker_travels_alone_to_a_fleet():
+    x = streams(6)
+    fleet = ut.Fleet(EVERYONE, SHAPE, model="tracker")
+    for t in range(4):
+        fleet.update(x[t])
+    packed = fleet.extract(3).to_bytes()
+    fleet.leave(3)
+    assert fleet.adopt(ut.from_bytes(packed)) == EVERYONE
+    alone = ut.from_bytes(packed)
+    for t in (4, 5):
+        same(fleet.update({EVERYONE: x[t, 3]})[EVERYONE - 1], alone.update(x[t, 3]))
+    for model, error, message in (
+        (ut.RobustCP(), TypeError, "must be a Tracker"),
+        (ut.Tracker(), ValueError, "has seen no slice yet"),
+    ):
+        with pytest.raises(error, match=message):
+            fleet.adopt(model)
+
+
+@pytest.mark.slow
 def test_save_and_load_go_on_exactly(tmp_path):
     x = streams(6)
     fleet = ut.Fleet(EVERYONE, SHAPE, model="tracker")

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from undertow.cli.bench_cluster import capacity, sharded
+from undertow.cli.bench_cluster import capacity, engines, sharded
 from undertow.cli.bench_criteria import ablation, tracker
 from undertow.cli.bench_tables import OUT, Data, Out, show_tables, sizes
 from undertow.cli.terminal import show_file
@@ -172,6 +172,7 @@ bench.command()(tracker)
 bench.command()(ablation)
 bench.command()(sharded)
 bench.command()(capacity)
+bench.command()(engines)
 
 
 @bench.command()

@@ -1,4 +1,4 @@
-"""``undertow bench sharded`` and ``undertow bench capacity``: beyond one device, and beyond one machine."""
+"""``undertow bench sharded``, ``capacity`` and ``engines``: beyond one device, and beyond one machine."""
 
 from __future__ import annotations
 
@@ -80,3 +80,31 @@ def capacity(
         return tables(rows, costs, streams, shards or (50, 100, 200), period, trigger, seed)[0]
 
     show_tables(study)
+
+
+def engines(
+    engine: Annotated[list[str] | None, typer.Option(help="spark or ray; give it again for both.")] = None,
+    streams: Annotated[int, typer.Option(min=1, help="How many.")] = 500,
+    slices: Annotated[int, typer.Option(min=1, help="Of each that are counted.")] = 10,
+    shape: Annotated[str, typer.Option(help="Of a slice, 4x3.")] = "4x3",
+    model: Annotated[str, typer.Option(help="cp or tracker.")] = "cp",
+    shards: Annotated[int, typer.Option(min=1, help="As many for all.")] = 4,
+    processes: Annotated[int, typer.Option(min=1, help="Tasks or actors at a time.")] = 2,
+    packed: Annotated[bool, typer.Option("--packed", help="One row a slice, not a row an entry.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the streams.")] = 102,
+) -> None:
+    """The price of an engine: the same streams through one process, Spark and Ray, on this machine.
+
+    Examples:
+
+    \b
+      undertow bench engines --engine spark
+      undertow bench engines --engine spark --engine ray --packed --shape 12x12
+    """
+    from undertow.lab.studies.engines import engines as study
+
+    unknown = [name for name in engine or () if name not in ("spark", "ray")]
+    if unknown or model not in ("cp", "tracker"):
+        raise ValueError(f"engine must be spark or ray and model cp or tracker, got {unknown or model}")
+    given = (engine or (), streams, slices, sizes(shape), model, shards, processes, packed, seed)
+    show_tables(lambda bars: [study(*given, bars)])
