@@ -88,7 +88,7 @@ class Trackers:
         season = seasons.start(math.prod(self.shape))  # fleets have none: a single tracker begins to look for one
         return Tracking(self.shape, past.frame, core, models, past.recent, past.seen, past.used, past.history, season)
 
-    def _put(self, member: int, state: Tracking) -> None:
+    def put(self, member: int, state: Tracking) -> None:
         """Let the member go on from where this tracker is."""
         self.pasts[member] = Past(state.frame, state.recent, state.seen, state.used, state.history)
         group, position = self._home(member)
@@ -167,7 +167,7 @@ class Trackers:
                     best = tracking.tried(best, frames)
                 changed, past = best.frame != past.frame, replace(past, frame=best.frame, recent=recent, used=used)
                 if changed and (usual_slices(recent[:-1]) or self._home(member)[0].configs != self._base):
-                    self._put(member, best)
+                    self.put(member, best)
                 elif changed:
                     restarted.append(member)
             self.pasts[member] = past
@@ -182,7 +182,7 @@ class Trackers:
         for group in list(self.groups):
             for member in group.members[group.full(np.flatnonzero(np.isin(group.members, learning)))].tolist():
                 state = self._taken(member)
-                self._put(member, replace(state, cps=tuple(model.grown() for model in state.cps)))
+                self.put(member, replace(state, cps=tuple(model.grown() for model in state.cps)))
 
     @property
     def _base(self) -> Any:
