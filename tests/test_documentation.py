@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import sys
 from importlib import import_module
 
 import numpy as np
@@ -35,8 +36,12 @@ LONG = (
     "find-outliers.md",
     "look-at-a-stream.md",
     "large-slices.md",
+    "spark.md",
+    "ray.md",
 )
 """Pages whose code takes tens of seconds: of fleets, sparse slices and pictures there are tests of their own."""
+ENGINES = {"spark.md": "pyspark", "ray.md": "ray"}
+"""Packages without which a page cannot run."""
 
 
 @pytest.mark.slow
@@ -44,6 +49,9 @@ LONG = (
     "page", [pytest.param(page, marks=[pytest.mark.full] * (page.name in LONG), id=name(page)) for page in WITH_CODE]
 )
 def test_code_of_pages_runs(page, tmp_path, monkeypatch):
+    if page.name in ENGINES:
+        pytest.importorskip(ENGINES[page.name], reason="this engine is not installed")
+        monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.chdir(tmp_path)
     pages.run(page)
 
