@@ -95,7 +95,7 @@ def closed(rows: Rows, streams: int, until: int | None) -> NDArray[np.bool_]:
 
 
 def slices(rows: Rows, entries: int) -> Slices:
-    """All rows, as slices of so many entries.
+    """All rows, as slices with this many entries.
 
     Examples:
         >>> rows = Rows(*map(np.array, ([0, 0, 0], [20, 10, 10], [0, 0, 1], [3.0, 1.0, 2.0])))
