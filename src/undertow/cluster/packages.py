@@ -12,5 +12,5 @@ def absent(what: str, extra: str, error: ImportError, besides: str = "") -> Impo
         error: That it raised.
         besides: What else is needed.
     """
-    name = ".".join((error.name or "a package").split(".")[:2]).removeprefix("google.")
+    name = (error.name or "a package").removeprefix("google.").split(".")[0]
     return ImportError(f"{what} needs {name}: pip install 'undertow[{extra}]'{besides}", name=error.name)
