@@ -168,6 +168,22 @@ def forecast(
     show_tables(lambda bars: forecasts(separated(rows), bars, data))
 
 
+@bench.command()
+def smooth(
+    rows: Annotated[
+        str, typer.Option(help="Recordings, separated by commas: hangzhou, abilene, chicago, radar.")
+    ] = "abilene,hangzhou,radar",
+    slices: Annotated[int, typer.Option(min=40, help="Of each.")] = 400,
+    seed: Annotated[int, typer.Option(help="Of what is hidden.")] = 0,
+    data: Data = None,
+) -> None:
+    """What slices that came later add: ut.clean with and without smooth, half of the entries hidden."""
+    from undertow.lab.names import separated
+    from undertow.lab.studies.smoothing import smoothing
+
+    show_tables(lambda bars: [smoothing(separated(rows), slices, seed, bars, data)])
+
+
 bench.command()(tracker)
 bench.command()(ablation)
 bench.command()(sharded)
