@@ -48,6 +48,12 @@ CASES = {
 }
 
 
+def test_csv_in_a_pipe_has_to_be_named(pipe):
+    pipe(csv_text().encode())
+    with pytest.raises(StreamError, match=r"is not JSON.*: mend it, or say what it is with --format, for example csv"):
+        list(open_stream("-", **TABLE, labels=LABELS).slices())
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_slices_from_a_pipe_and_again_from_every_position(case, pipe):
     content, options = CASES[case]

@@ -131,7 +131,8 @@ class JSONRows(Rows):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            raise BadInputError(f"a line that is not JSON, {_shown(line)}: mend it") from None
+            remedy = "mend it" + ", or say what it is with --format, for example csv" * self.is_pipe
+            raise BadInputError(f"a line that is not JSON, {_shown(line)}: {remedy}") from None
         if not isinstance(row, dict):
             raise BadInputError(f"a line that is no object such as {{…}}, {_shown(line)}: write one") from None
         if self._kind is None:
