@@ -1,6 +1,7 @@
 """What the tests of sharded models run in processes of their own: devices are counted when JAX starts.
 
-Arguments: number of devices in this process, number of processes, number of this process, port, file for the answers.
+Arguments: number of devices in this process, number of processes, number of this process, port, file for the answers,
+and the slice before which the model is saved and loaded (-1: never).
 """
 
 import os
@@ -28,16 +29,19 @@ def answers(result):
     return {**arrays, "numbers": np.array([result.rank, result.iterations, result.noise_std, result.elbo])}
 
 
-def main(devices, processes, number, port, file):
+def main(devices, processes, number, port, file, saved):
     import jax
 
     jax.config.update("jax_num_cpu_devices", int(devices))
     if int(processes) > 1:
         jax.distributed.initialize(f"127.0.0.1:{port}", int(processes), int(number))
+    import undertow as ut
     from undertow.cluster.sharded import ShardedCP, cost
 
     model, found = ShardedCP(**SETTINGS), {}
     for k, x in enumerate(slices()):
+        if k == int(saved):  # and loaded by every process
+            model = ShardedCP.of(ut.from_bytes(model.gathered().to_bytes()))
         for name, array in answers(model.update(x)).items():
             found[f"{name}{k}"] = array
     found["rows"] = np.array([model.rows.start, model.rows.stop])

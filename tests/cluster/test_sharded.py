@@ -25,11 +25,13 @@ def alone():
     return found
 
 
-def run(folder, devices, processes):
+def run(folder, devices, processes, saved=-1):
     port = free_port()
     files = [folder / f"{number}.npz" for number in range(processes)]
     started = [
-        subprocess.Popen([sys.executable, PROGRAM, str(devices), str(processes), str(number), str(port), file])
+        subprocess.Popen(
+            [sys.executable, PROGRAM, str(devices), str(processes), str(number), str(port), file, str(saved)]
+        )
         for number, file in enumerate(files)
     ]
     assert [one.wait(300) for one in started] == [0] * processes
@@ -59,9 +61,12 @@ def test_eight_devices_answer_as_one_and_send_as_much_for_longer_slices(alone, t
 
 
 @pytest.mark.slow
-def test_two_processes_answer_as_one_device_each_for_its_rows(alone, tmp_path):
+@pytest.mark.parametrize(
+    "saved", [pytest.param(-1, id="as it is"), pytest.param(3, id="loaded", marks=pytest.mark.full)]
+)
+def test_two_processes_answer_as_one_device_each_for_its_rows(alone, tmp_path, saved):
     half = SHAPE[1] // 2
-    for found, rows in zip(run(tmp_path, 1, 2), (slice(0, half), slice(half, SHAPE[1])), strict=True):
+    for found, rows in zip(run(tmp_path, 1, 2, saved), (slice(0, half), slice(half, SHAPE[1])), strict=True):
         assert found["rows"].tolist() == [rows.start, rows.stop]
         agree(found, alone, rows)
 

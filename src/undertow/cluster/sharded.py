@@ -18,12 +18,17 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental.multihost_utils import process_allgather
 
 from undertow.cluster.communication import Communication, communication
 from undertow.cluster.mesh import Split
 from undertow.config import Config, make_config
+from undertow.engine.learner import Learner
 from undertow.engine.output import Output
 from undertow.engine.state import State, precision
+from undertow.estimator import RobustCP
 from undertow.inputs.dense import Slice, as_slice, peek_shape
 from undertow.inputs.scaling import Scaling, first_unit
 from undertow.inputs.transfer import DeviceSlice
@@ -74,6 +79,7 @@ class ShardedCP:
     def __init__(
         self, devices: Sequence[jax.Device] | None = None, *, preset: str = "default", **settings: Any
     ) -> None:
+        self._params = {"preset": preset, **settings}
         self.config = make_config(preset, **settings)
         if self.config.start == "svd" or not self.config.robust:
             raise ValueError(
@@ -84,6 +90,31 @@ class ShardedCP:
         self._split: Split | None = None
         self._state: State | None = None
         self._compiled: Any = None
+
+    @classmethod
+    def of(cls, model: RobustCP, devices: Sequence[jax.Device] | None = None) -> ShardedCP:
+        """A sharded model that goes on from one device's, such as one that was loaded.
+
+        Args:
+            model: Has learned slices with their longest mode first: what `gathered` gave, for one.
+            devices: As of `ShardedCP`.
+        """
+        sharded = cls(devices, **model.get_params())
+        sharded._state = model.state
+        return sharded
+
+    def gathered(self) -> RobustCP:
+        """The model on one device, for slices with their longest mode first: to be saved, or to go on with there.
+
+        Every process gets it, and each must ask for it.
+        """
+        self._known()
+        assert self._state is not None
+        with precision(self._state.config):
+            core = jax.tree.map(jnp.asarray, process_allgather(self._state.core, tiled=True))
+        model = RobustCP(**self._params)
+        model._learner = Learner(replace(self._state, core=core))
+        return model
 
     @property
     def rows(self) -> slice:
@@ -111,18 +142,21 @@ class ShardedCP:
             ValueError: The slice has another shape than those before, infinite values, or a longest mode that cannot
                 be split evenly.
         """
-        split = self._split or Split.of(peek_shape(x), self._devices)
+        split = self._split or self._split_for(peek_shape(x))
         if peek_shape(x) != split.shape:
             as_slice(x, mask, shape=split.shape)  # which says what is wrong
         alone = jax.process_count() == 1
         whole = as_slice(x, mask) if alone or self._state is None or self._state.unit == 0 else None
         local = whole if alone and whole else as_slice(split.local(x), None if mask is None else split.local(mask))
-        state = self._state or State(self.config.sized(split.shape), split.shape, 0.0, 0, core=None)  # type: ignore[arg-type]
+        state = self._state
+        if state is None:
+            config = self.config.sized(split.shape)
+            state = State(config, split.inner_shape, 0.0, 0, self._new_core(config, split))
         if state.unit == 0:
             assert whole is not None
-            unit = first_unit(whole)
-            if unit > 0 or state.core is None:
-                state = replace(state, unit=unit, core=self._new_core(state.config, split))
+            state = replace(state, unit=first_unit(whole))
+            if state.unit > 0:  # what was learned from zeros alone is dropped
+                state = replace(state, core=replace(self._new_core(state.config, split), window=state.core.window))
         self._split, self._state = split, state
         return self._stepped(split, state, local)
 
@@ -135,6 +169,22 @@ class ShardedCP:
         if self._split is None:
             raise ValueError("this model has seen nothing yet: call update first.")
         return self._split
+
+    def _split_for(self, shape: tuple[int, ...]) -> Split:
+        """How the first slice lies on the devices; a state that came from one of them is spread in the same way."""
+        split = Split.of(shape, self._devices)
+        state = self._state
+        if state is None:
+            return split
+        if state.shape != split.inner_shape:
+            raise ValueError(
+                f"x must have shape {state.shape} with its longest mode first, like what this model has learned, "
+                f"got {shape}: start a new model for slices of another shape."
+            )
+        with precision(state.config):
+            placed = jax.tree.map(np.asarray, state.core)
+            self._state = replace(state, core=jax.device_put(placed, split.shardings(placed)))
+        return split
 
     def _new_core(self, config: Config, split: Split) -> Any:
         """An empty window and no components, made where they belong: one device could not hold them."""

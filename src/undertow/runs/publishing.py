@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from undertow.runs.errors import RunError
 from undertow.sources.base import Item, StreamError
-from undertow.sources.brokers.base import Address, is_address
+from undertow.sources.brokers.base import Address, is_address, shown
 from undertow.sources.brokers.publishing import Publisher, publisher
 
 KNOWN = frozenset({"keep"})
@@ -90,7 +90,7 @@ def asked(address: str) -> str:
         RunError: It is no address of a broker.
     """
     if not is_address(address):
-        raise RunError(f"publish must be nats://host/subject or kafka://host/topic, got {address!r}")
+        raise RunError(f"publish must be nats://host/subject or kafka://host/topic, got {shown(address)!r}")
     try:
         return Address.parse(address, KNOWN, "nats://host/subject").options.get("keep", "none")
     except StreamError as error:

@@ -26,7 +26,7 @@ from undertow.service.spec import checked_name, checked_spec
 from undertow.service.streams import Stream, Streams
 from undertow.service.times import checked
 from undertow.sources.base import BadInputError, StreamError
-from undertow.sources.brokers.base import Message, is_address
+from undertow.sources.brokers.base import Message, is_address, shown
 from undertow.sources.brokers.publishing import publisher
 from undertow.sources.brokers.slices import parts
 from undertow.sources.brokers.source import open_log
@@ -49,7 +49,9 @@ def named(texts: tuple[str, ...]) -> list[tuple[str, str]]:
     for text in texts:
         name, sign, address = text.partition("=")
         if not sign or not is_address(address):
-            raise ServiceError(f"it must be STREAM=nats://host/subject or STREAM=kafka://host/topic, got {text!r}")
+            raise ServiceError(
+                f"it must be STREAM=nats://host/subject or STREAM=kafka://host/topic, got {shown(text)!r}"
+            )
         pairs.append((checked_name(name), address))
     return pairs
 
@@ -169,7 +171,7 @@ class Subscription(Worker):
         """The slices with their numbers, without those that their sender had sent before."""
         found: list[Given] = []
         try:
-            for part in parts(message, self._address.rpartition("@")[2], len(stream.spec.shape)):
+            for part in parts(message, shown(self._address), len(stream.spec.shape)):
                 if part.sequence is not None:
                     if part.sequence < sequence:
                         continue

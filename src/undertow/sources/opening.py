@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from undertow.sources.base import StreamError
-from undertow.sources.brokers.base import is_address
+from undertow.sources.brokers.base import is_address, shown
 from undertow.sources.brokers.source import open_broker
 from undertow.sources.errors import closed_on_error, one_sentence
 from undertow.sources.following import Follow
@@ -143,8 +143,9 @@ def _prepare(source: Source, options: SourceOptions, preparation: Preparation) -
 def _open_source(source: Any, options: SourceOptions) -> Source:
     if isinstance(source, (str, os.PathLike)):
         if is_address(os.fspath(source)):
-            with one_sentence(f"{source} could not be opened", "check the address and that the broker runs"):
-                return open_broker(os.fspath(source), options)
+            address = os.fspath(source)
+            with one_sentence(f"{shown(address)} could not be opened", "check the address and that the broker runs"):
+                return open_broker(address, options)
         if os.fspath(source) != "-":
             return _open_path(Path(source), options)
         if not hasattr(sys.stdin, "buffer") or sys.stdin.isatty():

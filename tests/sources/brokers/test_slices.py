@@ -72,6 +72,13 @@ def test_addresses():
         Address.parse("nats://host/a?group=1", frozenset({"durable"}), "nats://h/s")
 
 
+def test_passwords_are_not_shown():
+    with pytest.raises(StreamError) as refused:
+        open_stream("nats://me:secret@host/s", colour=True)
+    assert "nats://host/s" in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize("address", ["nats://host", "nats://host/", "kafka:///topic", "nats://host/a b"])
 def test_an_address_without_host_or_name_is_refused(address):
     with pytest.raises(StreamError, match="must name a host and what is read there"):

@@ -97,6 +97,13 @@ class Address:
         return cls(f"{parts.scheme}://{parts.netloc}", host, name, options)
 
 
+def shown(address: str) -> str:
+    """An address without user and password."""
+    scheme, sign, rest = address.partition("://")
+    host, slash, name = rest.partition("/")
+    return f"{scheme}{sign}{host.rpartition('@')[2]}{slash}{name}"
+
+
 def is_address(source: str) -> bool:
     """Whether a source is the address of a broker."""
     return source.startswith(("nats://", "kafka://"))

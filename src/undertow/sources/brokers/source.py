@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from undertow.sources.base import JSON, BadInputError, StreamError
-from undertow.sources.brokers.base import Log, Message, is_address
+from undertow.sources.brokers.base import Log, Message, is_address, shown
 from undertow.sources.brokers.slices import Part, parts
 from undertow.sources.errors import left_out
 from undertow.sources.formats.base import Raw, Source, count_in
@@ -97,7 +97,7 @@ def open_broker(address: str, options: SourceOptions) -> Source:
         address: ``nats://host[:port]/subject`` or ``kafka://host[:port]/topic``.
         options: time, value, follow and on_bad are known.
     """
-    options.check_known(address.partition("?")[0].rpartition("@")[2], frozenset({"time", "value", "follow"}))
+    options.check_known(shown(address), frozenset({"time", "value", "follow"}))
     return BrokerSource(open_log(address), options)
 
 
