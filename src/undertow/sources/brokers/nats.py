@@ -126,17 +126,18 @@ class JetStream:
         return next(self._fetched(0, 2**62), None)
 
     def after(self, number: int, follow: Follow | None) -> Iterator[Message]:  # noqa: D102
-        state = self._patiently(lambda: self._js.stream_info(self._stream)).state
-        if state.first_seq > number + 1 and number:
-            self.lost += state.first_seq - number - 1
-        handed_out = self._info().delivered.stream_seq or 0  # to whomever
-        for message in self._fetched(number, handed_out):
+        info = self._patiently(lambda: self._js.stream_info(self._stream))
+        if info.config.subjects == [self._subject] and number:
+            self.lost += max(0, info.state.first_seq - number - 1)
+        for message in self._handed_out(number):
             number = message.number
             yield message
         counted, news = None, time.monotonic()
         while not self._closed.is_set():
             some = self._next(follow, news)
             if not some:
+                if not self._closed.is_set():
+                    yield from self._handed_out(number)  # the last may have got lost on the way
                 return
             for one in some:
                 marks = one.metadata.sequence
@@ -210,6 +211,10 @@ class JetStream:
             if follow is not None and not _waits(follow, news):
                 return []
         return []
+
+    def _handed_out(self, number: int) -> Iterator[Message]:
+        """The messages after a number that the consumer has given out, to whomever."""
+        return self._fetched(number, self._info().delivered.stream_seq or 0)
 
     def _info(self) -> Any:
         return self._patiently(lambda: self._js.consumer_info(self._stream, self._durable))
