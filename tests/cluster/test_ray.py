@@ -85,3 +85,27 @@ def test_a_job_that_stopped_goes_on_after_its_last_checkpoint(ray, tmp_path):
     again = dict(applied(lambda first: iter(tables[first:]), tmp_path))
     assert sorted(again) == [3, 4, 5, 6, 7, 8]
     as_one_process(({**kept, **again}).values(), tables, "cp")
+
+
+@pytest.mark.full
+def test_an_answer_lost_after_its_checkpoint_is_given_again(tmp_path, monkeypatch):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'undertow[ray]'")
+    from undertow.cluster import frames
+    from undertow.cluster import ray as module
+    from undertow.cluster.plan import plan
+
+    made = plan(modes=streams.MODES, model=streams.model("cp"), **streams.NAMES)
+    tables = [frames.numbered(one, made) for one in streams.rows(3, 4)]
+    monkeypatch.setattr(module, "_restarted", lambda: False)
+    owner = module._Owner(made, str(tmp_path), (0, 1), -1, None, False)
+    for offset in range(3):
+        told = owner.step(offset, tables[offset], offset % 2 == 0)
+    monkeypatch.setattr(module, "_restarted", lambda: True)
+    other = module._Owner(made, str(tmp_path), (0, 1), -1, None, False)
+    assert other.back(3) == 2
+    assert other.back(2) == 0
+    for offset in (1, 2):
+        again = other.step(offset, tables[offset], offset % 2 == 0)
+    np.testing.assert_array_equal(np.stack(again["mean"]), np.stack(told["mean"]))
+    with pytest.raises(ValueError, match="batch 3 is the next one, got 7"):
+        other.step(7, tables[3], False)

@@ -143,7 +143,7 @@ class _Job:
                 return ray.get(asked)
             except ray.exceptions.RayActorError:
                 with contextlib.suppress(ray.exceptions.RayActorError):
-                    reached = ray.get(self._actors[shard].reached.remote())
+                    reached = ray.get(self._actors[shard].back.remote(offset))
                     for earlier in range(reached + 1, offset):
                         self._ask(shard, earlier)  # an actor works in the order in which it is asked
                 asked = self._ask(shard, offset)
@@ -167,16 +167,20 @@ class _Owner:
     ) -> None:
         if one:
             one_thread()
-        self._path, self._number, self._delay = Path(folder), number, delay
-        restarted = ray.get_runtime_context().was_current_actor_reconstructed
-        offsets = _offsets(self._path, *number)
-        self._offset = max(offsets, default=-1) if restarted else start
-        self._shard = Shard(plan)
-        if self._offset >= 0:
-            self._shard = Shard.from_bytes(_file(self._path, *number, self._offset).read_bytes(), plan)
+        self._plan, self._path, self._number, self._delay = plan, Path(folder), number, delay
+        self._load(max(_offsets(self._path, *number), default=-1) if _restarted() else start)
 
-    def reached(self) -> int:
-        """The last batch that was learned."""
+    def _load(self, offset: int) -> None:
+        """The shard as it was after this batch."""
+        self._offset, self._shard = offset, Shard(self._plan)
+        if offset >= 0:
+            content = _file(self._path, *self._number, offset).read_bytes()
+            self._shard = Shard.from_bytes(content, self._plan)
+
+    def back(self, before: int) -> int:
+        """Go back to before a batch, if that was kept and its answer lost; the last batch that was learned."""
+        if self._offset >= before:
+            self._load(max((one for one in _offsets(self._path, *self._number) if one < before), default=-1))
         return self._offset
 
     def step(self, offset: int, rows: Any, save: bool) -> Any:
@@ -200,6 +204,11 @@ class _Owner:
         container.write_bytes(_file(self._path, *self._number, self._offset), self._shard.to_bytes())
         for old in sorted(_offsets(self._path, *self._number))[:-KEPT]:
             _file(self._path, *self._number, old).unlink(missing_ok=True)
+
+
+def _restarted() -> bool:
+    """Whether this process stands in for an actor that was killed."""
+    return bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
 
 def _file(folder: Path, shard: int, shards: int, offset: int) -> Path:

@@ -138,7 +138,8 @@ def _labelled(df: Any, modes: Any) -> Any:
         raise ValueError(
             f"a stream does not say which labels are to come: give them, modes={{{names[0]!r}: [...], …}}."
         )
-    return {name: [row[0] for row in df.select(name).distinct().sort(name).collect()] for name in names}
+    found = {name: df.select(name).where(F.col(name).isNotNull()).distinct().sort(name) for name in names}
+    return {name: [row[0] for row in one.select(F.col(name).cast("string")).collect()] for name, one in found.items()}
 
 
 def _span(ttl: Any, dates: bool) -> int | None:
