@@ -111,7 +111,7 @@ def test_driver_and_executor_killed_in_mid_stream(tmp_path, kind, count, slices)
     job = _started(tmp_path, kind)
     try:
         _wait(job, tmp_path, 2)
-        killed = [one for one in _children(job) if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())]
+        killed = [one for one in _children(job) if "CoarseGrainedExecutorBackend" in _command(one)]
         assert killed
         killed[0].kill()
         _wait(job, tmp_path, 4)
@@ -156,6 +156,13 @@ def _children(job):
     with contextlib.suppress(psutil.NoSuchProcess):
         return psutil.Process(job.pid).children(recursive=True)
     return []
+
+
+def _command(process):
+    """Nothing of one that has ended meanwhile."""
+    with contextlib.suppress(psutil.NoSuchProcess):  # zombies are such
+        return " ".join(process.cmdline())
+    return ""
 
 
 def _wait(job, folder, batches):
