@@ -67,7 +67,7 @@ def test_an_actor_killed_in_mid_stream_goes_on_exactly(ray, tmp_path, kind, coun
         assert offset == len(parts) - 1
         if offset in (1, 4):  # before the first checkpoint, and between two
             own = psutil.Process().children(recursive=True)
-            owners = [one for one in own if one.status() != "zombie" and one.cmdline()[:1] == ["ray::_Owner"]]
+            owners = [one for one in own if one.status() != "zombie" and one.cmdline()[0].startswith("ray::_Owner")]
             owners[killed % len(owners)].kill()
             killed += 1
     assert killed == 2
