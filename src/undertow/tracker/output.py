@@ -20,7 +20,7 @@ from undertow.tracker.step import NAMES as NAMES_BEFORE_CP
 from undertow.tracker.step import Answer
 
 Floats = NDArray[np.floating[Any]]
-NAMES = (*NAMES_BEFORE_CP, "cp_0", "cp_1")
+NAMES = (*NAMES_BEFORE_CP, "cp_0", "cp_1", "cp_2")
 """Of the predictors, in the order of their weights."""
 
 

@@ -122,7 +122,8 @@ def test_a_nearly_empty_slice_follows_the_past(double):
 
 def test_settings_follow_the_size_of_slices():
     small = configs((6, 5))
-    assert [config.robust for config in small] == [True, False]
+    assert [config.robust for config in small] == [True, False, False]
+    assert small[2].forgetting < small[1].forgetting
     large = configs((LARGE_SLICE + 1,))
     assert len(large) == 1
     assert large[0].window < small[0].window

@@ -21,6 +21,8 @@ from undertow.tracker.predictors.base import Given, Prediction
 
 RANK = 24
 """r, directions that are kept."""
+LARGE_SLICE, LARGE_RANK = 12_000, 8
+"""Entries from which on fewer are kept: they cost more there than they are worth."""
 SHRINKAGE = 0.02
 """Fraction of every entry's variance that is its own at least."""
 LEAST_WEIGHT = 2.0
@@ -61,7 +63,7 @@ class Covariance:
 
     def init(self, entries: int) -> CovarianceState:
         """Nothing known."""
-        size = min(RANK, entries)
+        size = min(RANK if entries <= LARGE_SLICE else LARGE_RANK, entries)
         return CovarianceState(jnp.zeros((entries, size)), jnp.zeros(entries), jnp.zeros(entries), jnp.zeros(()))
 
     def predict(self, state: CovarianceState, given: Given) -> Prediction:

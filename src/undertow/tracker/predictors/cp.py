@@ -45,15 +45,18 @@ GROWTH_INTERVAL = 5
 def configs(shape: tuple[int, ...]) -> tuple[Config, ...]:
     """Settings of the CP models that suit slices of this size.
 
-    One is robust and forgets after a window; the other takes every observation that was not withheld as it is. For
-    large slices there is the second alone, with a short window, discounted statistics of what has left it and a level
-    of every entry: pictures are not of low rank.
+    The first is robust; the others take every observation that was not withheld as it is: one with the memory of the
+    first, which suits sensors, and one with a short memory, which suits factors that drift quickly. For large slices
+    there is one, with discounted statistics of what has left its window and a level of every entry: pictures are not of
+    low rank.
     """
+    plain = {"robust": False, "noise": "shared"}
     if math.prod(shape) > LARGE_SLICE:
-        quick = {"memory": "recursive", "window": 3, "forgetting": 0.99, "max_rank": 16, "level": True}
-        return (make_config("default", robust=False, noise="shared", **quick),)
+        quick = {"memory": "recursive", "window": 10, "forgetting": 0.99, "max_rank": 16, "level": True}
+        return (make_config(**plain, **quick),)
     size = make_config().sized(shape).max_rank
-    return (make_config(max_rank=size), make_config(max_rank=size, robust=False, noise="shared"))
+    short = {"window": 10, "forgetting": 0.85}
+    return tuple(make_config(max_rank=size, **settings) for settings in ({}, plain, {**plain, **short}))
 
 
 @dataclass(frozen=True)
