@@ -66,6 +66,7 @@ class Core:
         gram: Errors of the predictors (F, K, K), discounted quickly and slowly.
         past_gram: Errors of what the past alone says (F, 3, 3).
         paces: Squared errors of the answer with weights of each kind (F,).
+        sets: These weights, after the last slice (F, K).
         error: Mean log of the mean absolute error of the answer, in units of the stream.
         refits: Mean log ratio of the errors of CP models with and without a fit to the slice itself (C,).
         size: Discounted squared size of a slice.
@@ -81,6 +82,7 @@ class Core:
     gram: Array
     past_gram: Array
     paces: Array
+    sets: Array
     error: Array
     refits: Array
     size: Array
@@ -113,6 +115,7 @@ class Verdict:
         gram: With this slice.
         past_gram: With this slice.
         paces: With this slice.
+        sets: With this slice.
         error: With this slice.
         past: What the past alone predicts.
         size: With this slice.
@@ -138,6 +141,7 @@ class Verdict:
     gram: Array
     past_gram: Array
     paces: Array
+    sets: Array
     error: Array
     past: Array
     size: Array
@@ -161,6 +165,7 @@ def init(entries: int, cps: int) -> Core:
         gram=jnp.stack([jnp.eye(size) * 1e-6] * len(FORGETTING)),
         past_gram=jnp.stack([jnp.eye(PAST) * 1e-6] * len(FORGETTING)),
         paces=jnp.zeros(len(FORGETTING)),
+        sets=jnp.ones((len(FORGETTING), size)) / size,
         error=jnp.zeros(()),
         refits=jnp.zeros(cps),
         size=jnp.zeros(()),
@@ -192,8 +197,7 @@ def judge(
     trusted = weight * jnp.minimum(1, SUSPICIOUS**2 / jnp.maximum(away, 1e-6))
     trusted = jnp.where(core.seen > 2, trusted, weight)
     first = _told(core, values, level, season, from_cp, scale, trusted, weight)
-    before = jax.vmap(simplex_weights, (0, None))(core.gram, first.absent)
-    previous = averaged(before, core.paces, weight.sum())
+    previous = averaged(core.sets, core.paces, weight.sum())
     probability, _, _ = _outliers(core, values, mask, scale, previous, first)
     # Once more without what is an outlier by all of them: one that is not seen by a predictor misleads it everywhere.
     clean = weight * (1 - jnp.where(core.seen < 2, 0, probability))
@@ -214,7 +218,7 @@ def judge(
     gram = discounted(core.gram, errors, importance)
     past = jnp.stack([level.mean, core.last, means[len(NAMES) - 1]])
     past_gram = discounted(core.past_gram, jnp.where(mask, x - scales.plain(past, scale), 0), importance)
-    paces = CHOICE_MEMORY * core.paces + ((before @ errors) ** 2 * importance).sum(1)
+    paces = CHOICE_MEMORY * core.paces + ((core.sets @ errors) ** 2 * importance).sum(1)
     # Not squared, and all of them: which are outliers depends on the scale that is to be judged by this.
     distance = jnp.abs(previous @ errors).sum() / jnp.maximum(weight.sum(), 1)
     share = 1 / jnp.clip(core.seen, 1, ERROR_MEMORY)
@@ -223,10 +227,10 @@ def judge(
     gram, past_gram = jnp.where(judged, gram, core.gram), jnp.where(judged, past_gram, core.past_gram)
     paces = jnp.where(judged, paces, core.paces)
     gains = _gains(core.refits)
-    weights, answering = (
-        averaged(jax.vmap(simplex_weights, (0, None))(errors_of, absent), paces, weight.sum())
-        for errors_of in (gram, gram * gains * gains[:, None])
+    sets, as_they_answer = (
+        jax.vmap(simplex_weights, (0, None))(errors_of, absent) for errors_of in (gram, gram * gains * gains[:, None])
     )
+    weights, answering = (averaged(one, paces, weight.sum()) for one in (sets, as_they_answer))
     past_weights = simplex_weights(past_gram[PAST_PACE], jnp.zeros(PAST, bool).at[-1].set(absent[len(NAMES) - 1]))
     probability, mean, variance = _outliers(core, values, mask, scale, weights, said)
     innovation = (values - mean) / jnp.sqrt(variance)
@@ -263,6 +267,7 @@ def judge(
         gram=gram,
         past_gram=past_gram,
         paces=paces,
+        sets=sets,
         error=jnp.where(judged, error, core.error),
         past=past_weights @ past,
         size=jnp.where(mask.any(), usual, core.size),
@@ -401,6 +406,7 @@ def learn(
         gram=verdict.gram,
         past_gram=verdict.past_gram,
         paces=verdict.paces,
+        sets=verdict.sets,
         error=verdict.error,
         size=verdict.size,
         calibration=verdict.calibration,

@@ -50,12 +50,12 @@ def configs(shape: tuple[int, ...]) -> tuple[Config, ...]:
     there is one, with discounted statistics of what has left its window and a level of every entry: pictures are not of
     low rank.
     """
-    plain = {"robust": False, "noise": "shared"}
+    plain: dict[str, Any] = {"robust": False, "noise": "shared"}
     if math.prod(shape) > LARGE_SLICE:
-        quick = {"memory": "recursive", "window": 10, "forgetting": 0.99, "max_rank": 16, "level": True}
+        quick: dict[str, Any] = {"memory": "recursive", "window": 10, "forgetting": 0.99, "max_rank": 16, "level": True}
         return (make_config(**plain, **quick),)
     size = make_config().sized(shape).max_rank
-    short = {"window": 10, "forgetting": 0.85}
+    short: dict[str, Any] = {"window": 10, "forgetting": 0.85}
     return tuple(make_config(max_rank=size, **settings) for settings in ({}, plain, {**plain, **short}))
 
 
