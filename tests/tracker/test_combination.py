@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from undertow.tracker.combination import FORGETTING, RIDGE, averaged, discounted, simplex_weights
+from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, RIDGE, averaged, discounted, simplex_weights
 
 weights_of = jax.jit(simplex_weights)
 SIZE = 4
@@ -109,6 +109,41 @@ def test_never_much_worse_than_the_best_for_long():
     settled = length // 2
     assert ours[:, settled:].mean() < 2.0 * best[:, settled:].mean()
     assert ours.mean() < 0.3  # the average of predictors that are right in turn: 0.19
+
+
+@jax.jit
+def followed(gram, sets, paces, errors):
+    """One slice: the error of the answer, all as the tracker does it."""
+    entries = errors.shape[1]
+    gram = discounted(gram, errors, np.full(entries, 1 / entries))
+    paces = CHOICE_MEMORY * paces + ((sets @ errors) ** 2).mean(1)
+    weights = averaged(sets, paces, entries) @ errors
+    return gram, jax.vmap(simplex_weights)(gram), paces, (weights**2).mean()
+
+
+@pytest.mark.parametrize("every", [50, 400])
+@pytest.mark.parametrize("shared", [0.0, 3.0])
+def test_regret(every, shared):
+    """Against the best predictor in hindsight: of the whole stream, and from 20 slices after every switch of each turn.
+
+    They take turns in being good, or one of them always is; noise that all of them share tells nothing.
+    """
+    rng = np.random.default_rng(11)
+    length, entries = 400, 60
+    state = (np.stack([np.eye(SIZE) * 1e-6] * len(FORGETTING)), np.full((len(FORGETTING), SIZE), 1 / SIZE))
+    state = (*state, np.zeros(len(FORGETTING)))
+    ours, alone = [], []
+    for t in range(length):
+        sizes = np.where(np.arange(SIZE) == t // every % SIZE, 1.0, 3.0)
+        errors = sizes[:, None] * rng.normal(size=(SIZE, entries)) + shared * rng.normal(size=entries)
+        *state, error = followed(*(np.asarray(part, np.float32) for part in state), errors.astype(np.float32))
+        ours.append(float(error))
+        alone.append((errors**2).mean(1))
+    ours, alone = np.array(ours), np.array(alone)
+    assert np.sqrt(ours[20:].mean()) <= 1.03 * np.sqrt(alone[20:].mean(0).min())
+    settled = np.arange(length) % every >= 20
+    turns = alone[np.arange(length), np.arange(length) // every % SIZE]
+    assert np.sqrt(ours[settled].mean()) <= 1.03 * np.sqrt(turns[settled].mean())
 
 
 def test_those_that_did_better_count_more():

@@ -95,6 +95,39 @@ def test_the_memory_of_slices_is_bounded():
 
 
 @pytest.mark.slow
+class Half:
+    """A predictor as CONTRIBUTING describes it."""
+
+    names = ("half",)
+
+    def init(self, entries):
+        return jnp.zeros(entries)
+
+    def predict(self, state, given):
+        return Prediction(state / 2, jnp.ones_like(state), jnp.ones_like(state))
+
+    def learn(self, state, given):
+        return given.values, state / 2
+
+
+def test_a_new_predictor_is_one_line(monkeypatch):
+    """In `OTHERS`: state, weights and what is said of a slice have room for it."""
+
+    def judged():
+        nothing = Prediction(*(jnp.full(6, jnp.nan),) * 3)
+        mask = jnp.ones(6, bool)
+        return step.judge.__wrapped__(step.init(6, 0), jnp.ones(6), mask, jnp.int32(0), nothing, ())
+
+    sizes = []
+    for others in (step.OTHERS, (*step.OTHERS, Half())):
+        names = ("level", *(name for one in others for name in one.names), "season")
+        monkeypatch.setattr(step, "OTHERS", others)
+        monkeypatch.setattr(step, "NAMES", names)
+        verdict = jax.eval_shape(lambda: judged())  # a new function: what was traced before must not be found
+        sizes.append((len(names), *verdict.weights.shape, verdict.means.shape[0]))
+    assert np.diff(sizes, axis=0).tolist() == [[1, 1, 1]]
+
+
 def test_the_first_slice_leaves_the_types_of_all_arrays():
     """Else every program would be compiled twice."""
 
