@@ -6,6 +6,8 @@ import pytest
 from service_of_tests import body, service
 from stubs import StubTracker, slice_at
 
+from undertow.service.hosted import Models
+
 SHAPE = {"shape": [3, 4]}
 
 
@@ -109,3 +111,68 @@ def test_a_store_is_for_one_service(tmp_path):
 
     with service(tmp_path), pytest.raises(ServiceError, match="in use by another service"), service(tmp_path):
         pass
+
+
+class Noted(StubTracker):
+    """Says with whom it was stepped; fails where it is asked to."""
+
+    calls: list = []  # noqa: RUF012
+    poison = None
+
+    @classmethod
+    def together(cls, models, slices):
+        cls.calls.append(len(models))
+        if any(values[0, 0] == cls.poison for values in slices):
+            raise RuntimeError("a defect")
+        return [model.update(values) for model, values in zip(models, slices, strict=True)]
+
+
+@pytest.fixture
+def noted():
+    Noted.calls, Noted.poison = [], None
+    return Models(Noted, Noted.load, Noted.together)
+
+
+def test_streams_that_wait_are_stepped_together_each_in_its_order(tmp_path, noted):
+    names = [f"s{n}" for n in range(5)]
+    with service(tmp_path, noted, checkpoint_every=3) as client:
+        for name in names:
+            client.put(f"/api/streams/{name}", json=SHAPE)
+        client.put("/api/streams/other", json={"shape": [2, 2]})
+        for name in names:
+            slices = {"slices": [body(n, sequence=n) for n in range(7)]}
+            client.post(f"/api/streams/{name}/slices?async=1", json=slices)
+        client.post("/api/streams/other/slices", json={"values": [[1, 2], [3, 4]]})
+        model = StubTracker()
+        expected = [model.update(slice_at(n)).mean for n in range(8)][-1]
+        for name in names:
+            answer = client.post(f"/api/streams/{name}/slices", json=body(7, sequence=7)).json()["results"][0]
+            np.testing.assert_array_equal(answer["mean"], expected)
+            assert client.get(f"/api/streams/{name}/series").json()["sequence"][:7] == list(range(7))
+        after = crash_copy(tmp_path, tmp_path / "crashed")
+    assert sum(Noted.calls) == 5 * 8 + 1
+    Noted.calls = []
+    with service(after, noted, checkpoint_every=100) as client:
+        for name in names:
+            assert client.get(f"/api/streams/{name}").json()["next"] == 8
+        pushed(client, [8], "s0")
+        assert max(Noted.calls) > 1  # they catch up together, too
+
+
+def test_a_defect_of_one_stream_does_not_stop_those_it_is_stepped_with(tmp_path, noted):
+    with service(tmp_path, noted) as client:
+        for name in "abc":
+            client.put(f"/api/streams/{name}", json=SHAPE)
+            pushed(client, [0], name)
+        Noted.poison = 99.0
+        bad = body(1)
+        bad["values"][0][0] = 99.0
+        client.post("/api/streams/b/slices?async=1", json=bad)
+        for name in "ac":
+            client.post(f"/api/streams/{name}/slices?async=1", json={"slices": [body(n) for n in (1, 2)]})
+        for name in "ac":
+            assert pushed(client, [3], name).status_code == 200
+            model = StubTracker()
+            expected = [model.update(slice_at(n)).mean for n in range(5)][-1]
+            answer = client.post(f"/api/streams/{name}/slices", json=body(4)).json()["results"][0]
+            np.testing.assert_array_equal(answer["mean"], expected)

@@ -25,7 +25,7 @@ def followed(errors, std, slices=60, seed=0):
         truth = rng.normal(size=ENTRIES).astype(np.float32) * 10
         means = truth + rng.normal(size=(len(CANDIDATES), ENTRIES)) * np.array(errors)[:, None]
         state = Ahead(pending(means, clock, std), state.scored)
-        state = forecasts._scored(state, clock, truth, np.ones(ENTRIES, bool), LINEAR)
+        state = forecasts.scored(state, clock, truth, np.ones(ENTRIES, bool), LINEAR)
     return state.scored[1]
 
 
@@ -59,7 +59,7 @@ def test_error_bars_hold_where_few_entries_are_observed():
         if clock > 100:
             held.append(np.abs(truth[few]) <= 1.96 * np.exp(state.scored[1].factor))
         state = Ahead(pending(np.zeros((len(CANDIDATES), ENTRIES)), clock), state.scored)
-        state = forecasts._scored(state, clock, truth, few, LINEAR)
+        state = forecasts.scored(state, clock, truth, few, LINEAR)
     assert 0.93 < np.mean(held) < 0.97
 
 
@@ -67,7 +67,7 @@ def test_candidates_are_weighed_in_the_units_of_the_data():
     """Large values, on which the second candidate is right, count more than they do on the scale of logarithms."""
     truth = np.where(np.arange(ENTRIES) < 5, 8.0, 2.0)
     means = np.stack([truth + np.where(truth > 5, 0.5, 0), truth + np.where(truth > 5, 0, 0.5), *[0 * truth] * 4])
-    state = forecasts._scored(Ahead(pending(means)), 0, truth.astype(np.float32), np.ones(ENTRIES, bool), LOG)
+    state = forecasts.scored(Ahead(pending(means)), 0, truth.astype(np.float32), np.ones(ENTRIES, bool), LOG)
     errors = np.sinh(truth) / 2 - np.sinh(means) / 2
     np.testing.assert_allclose(state.scored[1].gram, errors @ errors.T / (np.sinh(truth) ** 2 / 4).sum(), rtol=1e-3)
     assert np.argmax(weights_of(state.scored[1].gram)) == 1
@@ -77,7 +77,7 @@ def test_the_gram_matrix_is_the_plain_sum():
     rng = np.random.default_rng(1)
     truth, means = rng.normal(size=ENTRIES), rng.normal(size=(len(CANDIDATES), ENTRIES))
     trusted = rng.uniform(size=ENTRIES) < 0.5
-    state = forecasts._scored(Ahead(pending(means)), 0, truth.astype(np.float32), trusted, LINEAR)
+    state = forecasts.scored(Ahead(pending(means)), 0, truth.astype(np.float32), trusted, LINEAR)
     errors = (truth - means)[:, trusted]
     expected = errors @ errors.T / (truth[trusted] ** 2).sum()
     np.testing.assert_allclose(state.scored[1].gram, expected, rtol=1e-4)
@@ -88,11 +88,11 @@ def test_the_gram_matrix_is_the_plain_sum():
 def test_what_never_came_is_dropped_and_what_is_to_come_stays():
     means = np.zeros((len(CANDIDATES), ENTRIES))
     state = Ahead({1: pending(means, due=3)[1], 4: pending(means, due=9)[1]})
-    after = forecasts._scored(state, 5, np.ones(ENTRIES, np.float32), np.ones(ENTRIES, bool), LINEAR)
+    after = forecasts.scored(state, 5, np.ones(ENTRIES, np.float32), np.ones(ENTRIES, bool), LINEAR)
     assert list(after.pending) == [4]
     assert after.scored == {}
 
 
 def test_nothing_observed_scores_nothing():
     state = Ahead(pending(np.zeros((len(CANDIDATES), ENTRIES))))
-    assert forecasts._scored(state, 0, np.zeros(ENTRIES, np.float32), np.zeros(ENTRIES, bool), LINEAR).scored == {}
+    assert forecasts.scored(state, 0, np.zeros(ENTRIES, np.float32), np.zeros(ENTRIES, bool), LINEAR).scored == {}

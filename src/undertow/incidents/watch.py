@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.incidents import ongoing
+from undertow.incidents import files, ongoing
 from undertow.incidents.clock import Clock, as_datetime
 from undertow.incidents.finding import earlier, find
 from undertow.incidents.grouping import MOST, within
 from undertow.incidents.incident import Change, Incident
 from undertow.incidents.naming import Names
-from undertow.incidents.ongoing import NUMBERS, Open, believed, enlarge, followed, joins, measure, spoils, still
+from undertow.incidents.ongoing import Open, believed, enlarge, followed, joins, measure, spoils, still
 from undertow.incidents.rate import FalseAlarms, online_fdr, remembered
 from undertow.incidents.reading import Bools, Seen, read
 from undertow.incidents.scores import FAMILIES, Scorer, Scores
@@ -35,7 +35,6 @@ LEAST_FACTOR, MOST_FACTOR = 1.25, 20.0
 """By which a false alarm raises the bar."""
 CANDIDATES = len(FAMILIES) + 1
 """Among which the rate of false incidents is divided: the families, and dead sensors."""
-STATE_VERSION = 1
 
 
 class Incidents:
@@ -178,29 +177,7 @@ class Incidents:
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything, exactly: plain JSON, and arrays by name."""
-        header = {
-            "version": STATE_VERSION,
-            "shape": list(self.shape),
-            "false_alarms": self.false_alarms.text,
-            "slices": self._slices,
-            "learned": self._learned,
-            "count": self._count,
-            "found": self._found,
-            "alarms": self._alarms,
-            "tested": self._tested,
-            "clock": self._clock.state(),
-            "feedback": self._feedback,
-            "recent": [one.to_json() for one in self._recent],
-            "open": [
-                {"incident": one.incident.to_json(), **{name: getattr(one, name) for name in NUMBERS}}
-                for one in self._open
-            ],
-        }
-        arrays = self._scorer.arrays() | self._stuck.arrays()
-        size, count = int(np.prod(self.shape)), len(self._open)
-        for name in ("members", "counted"):
-            arrays[f"open.{name}"] = np.array([getattr(one, name) for one in self._open]).reshape(count, size) > 0
-        return header, arrays
+        return files.packed(self)
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `state` gave; settings stay those of this object.
@@ -208,30 +185,7 @@ class Incidents:
         Raises:
             ValueError: It is of slices of another shape, or of another version.
         """
-        if header.get("version") != STATE_VERSION or tuple(header.get("shape", ())) != self.shape:
-            raise ValueError(
-                f"the state must be one of incidents of slices of shape {self.shape}, got shape {header.get('shape')} "
-                f"and version {header.get('version')}"
-            )
-        scorer = Scorer(self.shape)
-        scorer.restore(dict(arrays))
-        opened = [
-            Open(
-                Incident.from_json(one["incident"]),
-                np.array(arrays["open.members"][position], bool),
-                np.array(arrays["open.counted"][position], bool),
-                **{name: one[name] for name in NUMBERS},
-            )
-            for position, one in enumerate(header["open"])
-        ]
-        self._stuck.restore(dict(arrays))
-        self._clock.restore(header["clock"])
-        self._scorer, self._open = scorer, opened
-        self._recent = [Incident.from_json(one) for one in header["recent"]]
-        self._slices, self._learned, self._count = (int(header[name]) for name in ("slices", "learned", "count"))
-        self._found = [int(one) for one in header["found"]]
-        self._alarms, self._tested = float(header["alarms"]), float(header["tested"])
-        self._feedback = [dict(one) for one in header["feedback"]]
+        files.restore(self, header, arrays)
 
     def to_bytes(self) -> bytes:
         """The state in the checked format of all checkpoints."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,20 +22,33 @@ from undertow.service.times import moment
 _READ = 64  # slices of the log that are read at once
 
 
+def _one_by_one(models: Sequence[Any], slices: Sequence[NDArray[Any]]) -> list[Any]:
+    """The results, or why a slice was refused."""
+    found: list[Any] = []
+    for model, values in zip(models, slices, strict=True):
+        try:
+            found.append(model.update(values))
+        except (ValueError, TypeError, FloatingPointError) as error:
+            found.append(error)
+    return found
+
+
 @dataclass(frozen=True)
 class Models:
-    """How models are made and read back; tests give their own."""
+    """How models are made and read back, and stepped, one slice each; tests give their own."""
 
     new: Callable[[], Model]
     load: Callable[[bytes], Model]
+    update: Callable[[Sequence[Any], Sequence[NDArray[Any]]], list[Any]] = _one_by_one
 
 
 def trackers() -> Models:
     """`undertow.Tracker` for every stream."""
     from undertow.estimator import from_bytes  # not before it is needed: it brings jax
     from undertow.runs.default_model import default_model
+    from undertow.tracker.estimator import update_together
 
-    return Models(default_model, from_bytes)
+    return Models(default_model, from_bytes, update_together)
 
 
 @dataclass(frozen=True)
@@ -93,11 +106,12 @@ class Hosted:
         hosted.size = max(hosted.size, len(found.model))
         return hosted
 
-    def step(self, time: str, values: NDArray[Any]) -> Outcome:
-        """Learn from the next slice."""
+    def learned(self, time: str, values: NDArray[Any], result: Any) -> Outcome:
+        """What came of the next slice, by what its model said, or by why it refused it."""
         sequence, self.next = self.next, self.next + 1
         try:
-            result = self.model.update(values)
+            if isinstance(result, Exception):
+                raise result
             arrays = {name: np.asarray(getattr(result, name)) for name in frames.PLANES[1:]}
             changes = tuple(self.incidents.update(result, moment(time), values))
             numbers = {**frames.numbers_of(values, result), "incidents": len(self.incidents.open)}
@@ -135,6 +149,12 @@ class Hosted:
     def behind(self, store: Store) -> list[tuple[int, str, NDArray[Any]]]:
         """Slices of the log that it has not seen, some of them."""
         return [(one.sequence, one.time, read_array(one.body)) for one in store.logged(self.key, self.next, _READ)]
+
+
+def stepped(models: Models, given: Sequence[tuple[Hosted, str, NDArray[Any]]]) -> list[Outcome]:
+    """The next slice of each of these streams, with its time."""
+    results = models.update([one.model for one, _, _ in given], [values for _, _, values in given])
+    return [one.learned(time, values, result) for (one, time, values), result in zip(given, results, strict=True)]
 
 
 def as_text(incident: Incident) -> str:

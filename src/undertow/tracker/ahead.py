@@ -9,6 +9,7 @@ lay within ±1.96 of it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,11 +96,50 @@ def follow(
     """
     if season.entries > LARGEST_SLICE:
         return ahead
-    ahead = _scored(ahead, season.clock - 1, np.asarray(values), np.asarray(learned) > 0.5, scale)
-    horizons = [
-        one for one in sorted({*LADDER, *season.periods[:1]}) if season.clock % _interval(one, season.entries) == 0
-    ]
-    means, std = _candidates(core, model, season, horizons)
+    ahead = scored(ahead, season.clock - 1, np.asarray(values), np.asarray(learned) > 0.5, scale)
+    horizons = asked_now(season)
+    return with_forecasts(ahead, season, horizons, *_candidates(core, model, season, horizons))
+
+
+def scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_], scale: Any) -> Ahead:
+    """With forecasts of this slice compared with what was observed; those of slices that never came are dropped."""
+    due = due_at(ahead, clock) if trusted.any() else []
+    if not due:
+        return with_scores(ahead, clock, [], [])
+    asked = [due[min(position, len(due) - 1)] for position in range(-(-len(due) // TOGETHER) * TOGETHER)]
+    means, std, grams = (
+        np.stack(part)
+        for part in zip(*((one.means, one.std, nearby(ahead, horizon)[0]) for horizon, one in asked), strict=True)
+    )
+    found = zip(*(np.asarray(part) for part in compared(values, trusted, means, std, grams, scale)), strict=True)
+    return with_scores(ahead, clock, [horizon for horizon, _ in due], list(found)[: len(due)])
+
+
+def due_at(ahead: Ahead, clock: int) -> list[tuple[int, Pending]]:
+    """Forecasts of this slice, with their horizons."""
+    return [(horizon, one) for horizon, several in ahead.pending.items() for one in several if one.due == clock]
+
+
+def with_scores(ahead: Ahead, clock: int, horizons: Sequence[int], found: Sequence[tuple[Any, Any]]) -> Ahead:
+    """With what `compared` has found for these horizons; what was due by now is dropped."""
+    table = dict(ahead.scored)
+    for horizon, (gram, needed) in zip(horizons, found, strict=True):
+        before = table.get(horizon, Scored(np.zeros((len(CANDIDATES),) * 2, np.float32)))
+        factor = before.factor + max(1 / (before.count + 1), 1 - FORGETTING) * (float(needed) - before.factor)
+        table[horizon] = Scored(np.float32(FORGETTING) * before.gram + np.asarray(gram), factor, before.count + 1)
+    table = {horizon: one for horizon, one in table.items() if horizon in LADDER or horizon in ahead.pending}
+    left = {horizon: tuple(one for one in several if one.due > clock) for horizon, several in ahead.pending.items()}
+    return Ahead({horizon: several for horizon, several in left.items() if several}, table)
+
+
+def asked_now(season: Season) -> list[int]:
+    """Horizons at which forecasts are made after this slice."""
+    all_horizons = sorted({*LADDER, *season.periods[:1]})
+    return [one for one in all_horizons if season.clock % _interval(one, season.entries) == 0]
+
+
+def with_forecasts(ahead: Ahead, season: Season, horizons: list[int], means: Floats, std: Floats) -> Ahead:
+    """With new forecasts (H, C, n), and the standard deviation of the next slice (n,)."""
     pending = dict(ahead.pending)
     for one, said in zip(horizons, means, strict=True):
         pending[one] = (*pending.get(one, ()), Pending(season.clock + one - 1, said, std))
@@ -121,7 +161,7 @@ def look_ahead(
     found, factors = np.empty((slices, season.entries), np.float32), np.empty((slices, 1), np.float32)
     farthest = max(ahead.scored, default=1)
     for horizon, said in zip(horizons, means, strict=True):
-        gram, factor = _nearby(ahead, horizon)
+        gram, factor = nearby(ahead, horizon)
         found[horizon - 1] = _combined(gram, said, scale)
         # What nobody has scored yet is less certain, as of a random walk.
         factors[horizon - 1] = np.exp(factor) * np.sqrt(max(horizon / farthest, 1))
@@ -130,38 +170,26 @@ def look_ahead(
 
 def _candidates(core: Core, model: ModelCore, season: Season, horizons: list[int]) -> tuple[Floats, Floats]:
     """What is to come at each horizon (H, C, n), 1 being the next, and the standard deviation of the next (n,)."""
-    asked = np.array(horizons, np.float32)
-    padded = np.concatenate([asked, np.ones(-len(asked) % BLOCK, np.float32)])
-    level, std, rows = (np.asarray(part) for part in _now(core.level, model, padded))
-    found = np.empty((len(horizons), len(CANDIDATES), season.entries), np.float32)
-    found[:, 0], found[:, 1], found[:, 2] = level, np.asarray(core.last), rows[: len(horizons)]
-    for position, horizon in enumerate(horizons):
-        found[position, 3:] = seasons.at(season, horizon - 1)
-    return np.where(np.isfinite(found), found, level), std
+    level, std, rows = (np.asarray(part) for part in now(core.level, model, in_blocks(horizons)))
+    seasonal = [seasons.at(season, horizon - 1) for horizon in horizons]
+    return side_by_side(level, np.asarray(core.last), rows, seasonal), std
 
 
-def _scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_], scale: Any) -> Ahead:
-    """With forecasts of this slice compared with what was observed; those of slices that never came are dropped."""
-    table = dict(ahead.scored)
-    due = [(horizon, one) for horizon, several in ahead.pending.items() for one in several if one.due == clock]
-    if due and trusted.any():
-        size = -(-len(due) // TOGETHER) * TOGETHER
-        asked = [due[min(position, len(due) - 1)] for position in range(size)]
-        means, std, grams = (
-            np.stack(part)
-            for part in zip(*((one.means, one.std, _nearby(ahead, horizon)[0]) for horizon, one in asked), strict=True)
-        )
-        found = (np.asarray(part) for part in _compared(values, trusted, means, std, grams, scale))
-        for (horizon, _), gram, factor in zip(due, *found, strict=False):
-            before = table.get(horizon, Scored(np.zeros((len(CANDIDATES),) * 2, np.float32)))
-            factor = before.factor + max(1 / (before.count + 1), 1 - FORGETTING) * (float(factor) - before.factor)
-            table[horizon] = Scored(np.float32(FORGETTING) * before.gram + gram, factor, before.count + 1)
-    table = {horizon: one for horizon, one in table.items() if horizon in LADDER or horizon in ahead.pending}
-    left = {horizon: tuple(one for one in several if one.due > clock) for horizon, several in ahead.pending.items()}
-    return Ahead({horizon: several for horizon, several in left.items() if several}, table)
+def in_blocks(horizons: list[int]) -> Floats:
+    """Filled up to a size that programs are compiled for."""
+    return np.array([*horizons, *[1] * (-len(horizons) % BLOCK)], np.float32)
 
 
-def _nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
+def side_by_side(level: Floats, last: Floats, rows: Floats, seasonal: list[tuple[Any, Any, Any]]) -> Floats:
+    """The candidates at each horizon (H, C, n); who knows nothing says what the level says."""
+    found = np.empty((len(seasonal), len(CANDIDATES), level.size), np.float32)
+    found[:, 0], found[:, 1], found[:, 2] = level, last, rows[: len(seasonal)]
+    for position, three in enumerate(seasonal):
+        found[position, 3:] = three
+    return np.where(np.isfinite(found), found, level)
+
+
+def nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
     """Errors of the candidates and log factor of error bars at a horizon, as those near it have them."""
     gram, factor, total = np.eye(len(CANDIDATES), dtype=np.float32) * 1e-6, 0.0, 0.0
     for other, one in sorted(ahead.scored.items()):  # rounding depends on the order
@@ -173,7 +201,7 @@ def _nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
 
 
 @program()
-def _compared(
+def compared(
     values: Array, trusted: Array, means: Array, std: Array, grams: Array, scale: Array
 ) -> tuple[Array, Array]:
     """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and the log factors (M,).
@@ -187,14 +215,14 @@ def _compared(
     # Below the k-th smallest of n lie k / (n + 1) of what is to come, not k / n.
     wanted = jnp.minimum(COVERED * (count + 1) / jnp.maximum(count, 1), 1)
 
-    def compared(means: Array, std: Array, gram: Array) -> tuple[Array, Array]:
+    def one(means: Array, std: Array, gram: Array) -> tuple[Array, Array]:
         said = scales.plain(means, scale)
         errors = jnp.where(trusted, x - said, 0) * jax.lax.rsqrt(size)
         off = jnp.abs(values - scales.scaled(simplex_weights(gram) @ said, scale)) / std
         widest = jnp.nanquantile(jnp.where(trusted, off, jnp.nan), wanted)
         return errors @ errors.T, jnp.log(jnp.maximum(widest / 1.96, 0.1))
 
-    return jax.vmap(compared)(means, std, grams)
+    return jax.vmap(one)(means, std, grams)
 
 
 @program()
@@ -204,7 +232,7 @@ def _combined(gram: Array, means: Array, scale: Array) -> Array:
 
 
 @program()
-def _now(level: LevelState, model: ModelCore, horizons: Array) -> tuple[Array, Array, Array]:
+def now(level: LevelState, model: ModelCore, horizons: Array) -> tuple[Array, Array, Array]:
     """Level and its standard deviation, of an observation (n,); what the rows of the CP model come to (H, n)."""
     nothing = jnp.zeros(level.count.shape)
     said = LEVEL.predict(level, Given(nothing, nothing, nothing))

@@ -80,15 +80,23 @@ class Found:
 
 
 @program()
-def judge_all(arrays: Arrays, relative: Array, mask: Array, scale: Array, settings: tuple[Settings, ...]) -> Judged:
-    """`step.judge` for all, with what their CP models predict."""
+def judge_all(
+    arrays: Arrays,
+    relative: Array,
+    mask: Array,
+    scale: Array,
+    settings: tuple[Settings, ...],
+    season: Prediction | None = None,
+) -> Judged:
+    """`step.judge` for all, with what their CP models predict, and their seasons where they have some."""
     values = jnp.where(mask, jax.vmap(scales.scaled)(relative, scale), 0)
     all_said = tuple(
         jax.vmap(regression, in_axes=(0, 0, 0, None))(core, values, mask, own)
         for core, own in zip(arrays.models, settings, strict=True)
     )
-    nothing = jnp.full(values.shape, jnp.nan, values.dtype)  # seasons are for single trackers
-    season = Prediction(nothing, nothing, nothing)
+    if season is None:
+        nothing = jnp.full(values.shape, jnp.nan, values.dtype)
+        season = Prediction(nothing, nothing, nothing)
     verdict = jax.vmap(step.judge)(arrays.core, values, mask, scale, season, all_said)
     return Judged(values, verdict, verdict.for_cp)
 
@@ -103,6 +111,7 @@ def learn_all(
     scale: Array,
     learning: Array,
     present: Array,
+    seasonal: Array | None = None,
 ) -> tuple[Arrays, step.Answer, Found]:
     """`step.learn` for those who are present; the others are as before.
 
@@ -115,14 +124,16 @@ def learn_all(
         scale: By member.
         learning: Whose CP models have learned.
         present: Who has a slice.
+        seasonal: What their seasons say, given the slices.
     """
     verdict = judged.verdict
     means = tuple(
         jnp.where(learning[:, None], report.low_rank.reshape(said.shape), said)
         for report, said in zip(reports, jnp.moveaxis(verdict.means[:, len(step.NAMES) :], 1, 0), strict=True)
     )
-    nothing = jnp.full(judged.values.shape, jnp.nan, judged.values.dtype)
-    core, answer = jax.vmap(step.learn)(before.core, verdict, judged.values, mask, scale, nothing, means)
+    if seasonal is None:
+        seasonal = jnp.full(judged.values.shape, jnp.nan, judged.values.dtype)
+    core, answer = jax.vmap(step.learn)(before.core, verdict, judged.values, mask, scale, seasonal, means)
     ranks = jnp.stack([report.rank for report in reports], axis=1).astype(before.ranks.dtype)
     after = Arrays(core, models, jnp.where(learning[:, None], ranks, before.ranks))
     chosen = jnp.argmax(verdict.weights[:, -len(means) :], axis=1)[:, None]

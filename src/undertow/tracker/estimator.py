@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
@@ -12,15 +15,16 @@ from numpy.typing import NDArray
 from undertow.engine.exclusive import check_process, exclusive
 from undertow.engine.output import Output
 from undertow.engine.stacked import StackedModel
-from undertow.inputs.dense import as_slice
+from undertow.inputs.dense import Slice, as_slice
 from undertow.inputs.labels.names import labels_in, with_labels
+from undertow.inputs.labels.slices import Taken
 from undertow.inputs.labels.stacks import slices_of
 from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
-from undertow.tracker import files, reading, tracking
+from undertow.tracker import files, reading, together, tracking
 from undertow.tracker.clock import Clock, in_order
-from undertow.tracker.output import NAMES
+from undertow.tracker.output import NAMES, TrackerOutput
 from undertow.tracker.tracking import Tracking
 from undertow.view.history import History
 from undertow.view.model import ModelView
@@ -103,17 +107,28 @@ class Tracker(Viewed, StackedModel):
                 large.
         """
         check_process()
+        found, given = self._given(x, mask)
+        before = self._state
+        if before is None:
+            before = self._start(given.shape)
+            tracking.prepare(before)
+        return self._learned_from(found, *tracking.update(before, given, time))
+
+    def _given(self, x: Any, mask: Any = None) -> tuple[Taken, Slice]:
+        """The next slice, checked."""
         shape = None if self._state is None else self._state.shape
         found = self._taken(x, mask, shape)
         x, mask = found.x, found.mask
         given = as_entries(x, mask).to_slice() if is_sparse(x) else as_slice(x, mask, shape=shape)
         if shape is not None and given.shape != shape:
             raise ValueError(f"x must have the shape {shape} of the slices before it, got {given.shape}.")
-        before = self._state
-        if before is None:
-            before = tracking.start(given.shape, self.period or 0, self.believed_after or 0)
-            tracking.prepare(before)
-        self._state, output = tracking.update(before, given, time)
+        return found, given
+
+    def _start(self, shape: tuple[int, ...]) -> Tracking:
+        return tracking.start(shape, self.period or 0, self.believed_after or 0)
+
+    def _learned_from(self, found: Taken, state: Tracking, output: TrackerOutput) -> Result:
+        self._state = state
         in_use = [np.asarray(one.state.core.factors.active) for one in self._state.cps]
         self._history.add(self._state.seen, output, in_use)
         return Result(cast(Output, output)).along(self._keep(found), self._labels)  # it has the same methods
@@ -250,6 +265,41 @@ class Tracker(Viewed, StackedModel):
         if self._state is None:
             raise ValueError(f"{what} needs at least one slice: call update(x) first.")
         return self._state
+
+
+def update_together(trackers: Sequence[Tracker], slices: Sequence[Any]) -> list[Result | ValueError | TypeError]:
+    """`Tracker.update` of many trackers, with a slice for each: those of one small shape are stepped together.
+
+    Each gets what `update` would have given it, to rounding.
+
+    Args:
+        trackers: All different.
+        slices: What each has to learn.
+
+    Returns:
+        The results; where a slice was refused, why: its tracker is as before.
+    """
+    check_process()
+    made: dict[int, Any] = {}
+    alike: dict[tuple[int, ...], dict[int, tuple[Taken, Slice]]] = {}
+    with contextlib.ExitStack() as held:
+        for number, (tracker, x) in enumerate(zip(trackers, slices, strict=True)):
+            held.enter_context(tracker._lock)
+            try:
+                found, given = tracker._given(x)
+            except (ValueError, TypeError) as error:
+                made[number] = error
+                continue
+            alike.setdefault(given.shape, {})[number] = found, given
+        for shape, some in alike.items():
+            if len(some) < together.FEWEST or math.prod(shape) > together.LARGEST_SLICE:
+                made |= {number: trackers[number].update(slices[number]) for number in some}
+                continue
+            states = [trackers[number]._state or trackers[number]._start(shape) for number in some]
+            learned = together.update(states, [given for _, given in some.values()])
+            for (number, (found, _)), after in zip(some.items(), learned, strict=True):
+                made[number] = trackers[number]._learned_from(found, *after)
+    return [made[number] for number in range(len(trackers))]
 
 
 _HINTS = {"period": (2, "find it"), "believed_after": (1, "let chance decide")}

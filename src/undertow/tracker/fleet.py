@@ -21,7 +21,7 @@ from undertow.engine.memory import check_members_memory, dense_bytes
 from undertow.inputs.dense import Slice
 from undertow.model import platform
 from undertow.tracker import season as seasons
-from undertow.tracker import tracking
+from undertow.tracker import tracking, trials
 from undertow.tracker.fleet_output import FleetOutput, Part
 from undertow.tracker.frame import Frame, stacked, usual_slices
 from undertow.tracker.group import FREE, Group
@@ -110,7 +110,7 @@ class Trackers:
         frames = [self.pasts[member].frame for member in ids.tolist()]
         framed = np.array([frame is not None for frame in frames], np.bool_)
         common = stacked([frame or Frame() for frame in frames], len(self.shape))
-        relative, mask, beyond = tracking.usable(common, given)
+        relative, mask, beyond = trials.usable(common, given)
         scale = np.reshape(np.asarray(common.scale), -1)
         self._widen(ids[learning & framed & mask.reshape(len(ids), -1).any(axis=1)])
 

@@ -107,7 +107,7 @@ def predict(season: Season | None, entries: int) -> Prediction:
     """Of the next slice; NaN where no earlier cycle is known."""
     if season is None or season.deviation is None:
         return Prediction(*(np.full(entries, np.nan, np.float32) for _ in range(3)))  # type: ignore[arg-type]
-    made: Prediction = _predicted(season.deviation, rows(season))[0]
+    made: Prediction = predicted(season.deviation, rows(season))[0]
     return made
 
 
@@ -118,7 +118,7 @@ def at(season: Season, ahead: int) -> tuple[Any, Any, Any]:
     """
     if season.deviation is None or season.latest is None:
         return (np.full(season.entries, np.nan, np.float32),) * 3
-    made, profile = _predicted(season.deviation, rows(season, ahead))
+    made, profile = predicted(season.deviation, rows(season, ahead))
     return np.asarray(made.mean), np.asarray(profile), season.latest[(season.clock + ahead) % len(season.latest)]
 
 
@@ -126,8 +126,8 @@ def fitted(season: Season | None, values: Any, weights: Any, entries: int) -> tu
     """With the deviations of a slice, and what every entry is now that it is known (n,), NaN where it is not."""
     if season is None or season.deviation is None:
         return season, np.full(entries, np.nan, np.float32)
-    deviation = _deviations(season.deviation, rows(season), values, weights)
-    return replace(season, deviation=deviation), _predicted(deviation, rows(season))[0].mean
+    deviation = deviations(season.deviation, rows(season), values, weights)
+    return replace(season, deviation=deviation), predicted(deviation, rows(season))[0].mean
 
 
 def remembered(season: Season, values: Any, weights: Any, completed: Any, std: Any) -> Season:
@@ -169,7 +169,7 @@ def reframed(season: Season, convert: Any) -> Season:
     profiles = tuple(np.asarray(convert(one), np.float32) for one in season.profiles)
     history = None if season.history is None else np.array(convert(season.history), np.float32)
     latest = None if season.latest is None else np.array(convert(season.latest), np.float32)
-    deviation = None if season.deviation is None else _no_deviation(season.entries, len(profiles))
+    deviation = None if season.deviation is None else no_deviation(season.entries, len(profiles))
     return replace(season, profiles=tuple(map(np.array, profiles)), latest=latest, history=history, deviation=deviation)
 
 
@@ -253,17 +253,18 @@ def _with_period(season: Season, period: int) -> Season:
         profiles=tuple(np.full((one, season.entries), np.nan, np.float32) for one in periods),
         cycles=tuple(np.zeros(one, np.int32) for one in periods),
         latest=np.full((period, season.entries), np.nan, np.float32) if periods else None,
-        deviation=_no_deviation(season.entries, len(periods)) if periods else None,
+        deviation=no_deviation(season.entries, len(periods)) if periods else None,
     )
 
 
-def _no_deviation(entries: int, profiles: int) -> LevelState:
+def no_deviation(entries: int, profiles: int) -> LevelState:
+    """Levels that have seen nothing, for that many profiles."""
     state: LevelState = jax.tree.map(lambda leaf: jnp.stack([leaf] * profiles), LEVEL.init(entries))
     return state
 
 
 @program()
-def _predicted(deviation: LevelState, profile: Array) -> tuple[Prediction, Array]:
+def predicted(deviation: LevelState, profile: Array) -> tuple[Prediction, Array]:
     """Profiles and deviations (Q, n) as one prediction (n,), and the profiles alone (n,)."""
     nothing = jnp.zeros(profile.shape[1])
     said = jax.vmap(lambda one: LEVEL.predict(one, Given(nothing, nothing, nothing)))(deviation)
@@ -281,7 +282,7 @@ def _predicted(deviation: LevelState, profile: Array) -> tuple[Prediction, Array
 
 
 @program()
-def _deviations(deviation: LevelState, profile: Array, values: Array, weights: Array) -> LevelState:
+def deviations(deviation: LevelState, profile: Array, values: Array, weights: Array) -> LevelState:
     """The levels of the deviations after a slice."""
     known = jnp.isfinite(profile)
 

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from undertow.engine.history import CONSTANT_WINDOWS, REPEATS_ONLY, History
+from undertow.engine.history import CONSTANT_WINDOWS, REPEATS_ONLY, History, Verdict
 from undertow.inputs.dense import Slice
 from undertow.model.flags import Flags
 from undertow.programs.program import program
-from undertow.tracker import events, scales, step
+from undertow.tracker import events, scales, step, trials
 from undertow.tracker import season as seasons
 from undertow.tracker.ahead import Ahead, follow, look_ahead
 from undertow.tracker.clock import Clock, advanced
@@ -26,15 +26,12 @@ from undertow.tracker.output import TrackerOutput
 from undertow.tracker.predictors.cp import CP, configs
 from undertow.tracker.scales import LINEAR
 from undertow.tracker.season import Season
+from undertow.tracker.trials import usable
 
 RECENT = 20
 """Slices that are kept as they came: from these the frame is chosen, and learned anew where it changes."""
 RECENT_BYTES = 64_000_000
 """Fewer of them where slices are large, but three at least."""
-LARGEST = 1e12
-"""Units beyond which an observation is not computed with."""
-CLEARLY = 0.15
-"""Difference of the log error by which a frame must be better than the one that the data suggest."""
 CONSTANT_FOR = RECENT // CONSTANT_WINDOWS
 """Half as many slices as are learned of a stream that has never been anything but one slice repeated."""
 REVIEWS = (2, 3, 5, 10)
@@ -100,21 +97,42 @@ def prepare(state: Tracking) -> None:
 
 def update(state: Tracking, given: Slice, time: Any = None) -> tuple[Tracking, TrackerOutput]:
     """Learn from the next slice, unless it is the last one again; the arrays of the CP models are donated."""
+    noticed = noted(state, given, time)
+    with one_at_a_time:
+        return advance(noticed[0], given, *noticed[1:])
+
+
+def noted(state: Tracking, given: Slice, time: Any = None) -> tuple[Tracking, Verdict, float]:
+    """The next slice is counted, not yet learned.
+
+    Returns:
+        The state; whether the slice repeats those before; the usual steps from the last one to it.
+    """
     clock, steps = advanced(state.clock, time)
     history, verdict = state.history.judge(given, unit=0.0, learned=state.used, window=CONSTANT_FOR)
-    state = replace(state, seen=state.seen + 1, history=history, clock=clock)
-    with one_at_a_time:
-        if steps != 1:
-            state = after_gap(state, steps)
-        if verdict.frozen:
-            output = _learned(replace(state, season=None), given, learning=False)[1]
-            season = None if state.season is None else seasons.skipped(state.season, 1)
-            return replace(state, season=season), output.repeated(int(verdict.since))
-        if given.mask.any():
-            state = replace(state, recent=remembered(state.recent, given), used=state.used + 1)
-            state = _in_frame(state)
-        after, output = _learned(state, given, steps=steps)
-        return after, output.repeated(int(verdict.since)) if verdict.repeated else output
+    return replace(state, seen=state.seen + 1, history=history, clock=clock), verdict, steps
+
+
+def advance(state: Tracking, given: Slice, verdict: Verdict, steps: float) -> tuple[Tracking, TrackerOutput]:
+    """Learn from a slice that was `noted`; the caller holds `one_at_a_time`."""
+    if steps != 1:
+        state = after_gap(state, steps)
+    if verdict.frozen:
+        output = _learned(replace(state, season=None), given, learning=False)[1]
+        season = None if state.season is None else seasons.skipped(state.season, 1)
+        return replace(state, season=season), output.repeated(int(verdict.since))
+    after, output = _learned(framed(state, given), given, steps=steps)
+    return after, output.repeated(int(verdict.since)) if verdict.repeated else output
+
+
+def framed(state: Tracking, given: Slice) -> Tracking:
+    """With the slice among the recent ones, in the frame that suits these."""
+    return _in_frame(recalled(state, given)) if given.mask.any() else state
+
+
+def recalled(state: Tracking, given: Slice) -> Tracking:
+    """With the slice among the recent ones."""
+    return replace(state, recent=remembered(state.recent, given), used=state.used + 1)
 
 
 def after_gap(state: Tracking, steps: float) -> Tracking:
@@ -154,9 +172,11 @@ def copied(state: Tracking) -> Tracking:
 def _in_frame(state: Tracking) -> Tracking:
     """With origin, unit and scale that suit the recent slices; where they change, these are learned anew."""
     frames = next_frames(state.frame, state.recent, state.used)
-    if frames in ((), (state.frame,)):
-        return state
-    best = tried(state, frames)
+    return state if frames in ((), (state.frame,)) else settled(state, tried(state, frames))
+
+
+def settled(state: Tracking, best: Tracking) -> Tracking:
+    """In the frame of `best`, which has learned the recent slices anew in it, unless that is the one in use."""
     if best.frame == state.frame:
         return state
     before, after = state.frame or Frame(), best.frame or Frame()
@@ -183,34 +203,33 @@ def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> 
 
 
 def tried(state: Tracking, frames: tuple[Frame, ...]) -> Tracking:
-    """In the first of these frames, learned anew, unless the recent slices are predicted clearly better in another."""
-    trials = [replayed(replace(state, frame=frame)) for frame in frames]
-    losses = [step.loss(trial.core, frame.unit) for trial, frame in zip(trials, frames, strict=True)]
-    best = int(np.argmin(losses))
-    return trials[best if losses[best] < losses[0] - CLEARLY else 0]
+    """In the first of these frames, unless the recent slices are predicted clearly better in another: learned anew."""
+    past = usual_slices(state.recent[:-1])
+    best = frames[0]
+    if len(frames) > 1 and past:
+        best = trials.best_of(frames, trials.losses([(one, past) for one in frames], len(frames)))
+    return state if best == state.frame else replayed(replace(state, frame=best))
 
 
 def replayed(state: Tracking) -> Tracking:
     """The same frame, learned anew from the recent slices but the newest."""
-    fresh = start(state.shape, believed_after=state.core.events.after)
-    fresh = replace(fresh, frame=state.frame, recent=state.recent, seen=state.seen, used=state.used)
-    fresh = replace(fresh, history=state.history, season=None)
+    fresh = anew(start(state.shape), state)
     for earlier in usual_slices(state.recent[:-1]):
         fresh, _ = _learned(fresh, earlier)
     return fresh
+
+
+def anew(blank: Tracking, state: Tracking) -> Tracking:
+    """What has seen nothing, with what is known of a stream without its arrays."""
+    core = replace(blank.core, events=replace(blank.core.events, after=state.core.events.after))
+    fresh = replace(blank, core=core, frame=state.frame, recent=state.recent, seen=state.seen, used=state.used)
+    return replace(fresh, history=state.history, season=None)
 
 
 def _another_size(current: Frame, recent: tuple[Slice, ...]) -> bool:
     """Whether the last three slices agree that the unit is wrong by orders of magnitude."""
     last = choose(recent[-3:], current)
     return len(recent) >= 3 and last is not None and last.scale == current.scale and last != current
-
-
-def usable(frame: Frame, given: Slice) -> tuple[Any, Any, Any]:
-    """In units of the frame: values, what can be computed with, and what is too large for it."""
-    relative = np.where(given.mask, frame.relative(given.values), 0)
-    beyond = given.mask & ~(np.abs(relative) < LARGEST)
-    return np.where(beyond, 0, relative), given.mask & ~beyond, beyond
 
 
 def noticed(empty: Any, beyond: Any, filled: Any) -> Flags:

@@ -19,7 +19,14 @@ from jax import Array
 from jax.tree_util import register_dataclass
 
 from undertow.config import Config, make_config
-from undertow.engine.capacity import missing_capacity, separable, with_fitting_slots
+from undertow.engine.capacity import (
+    FEWEST_SLOTS,
+    FREE_SLOTS,
+    missing_capacity,
+    resized,
+    separable,
+    with_fitting_slots,
+)
 from undertow.engine.state import State, init
 from undertow.model import level as levels
 from undertow.model.factors import rank
@@ -103,13 +110,31 @@ class CP:
         """With twice the slots for components where all are in use; of large slices only where it is listened to."""
         state, full = self.state, self.state.config.max_rank
         assert full is not None  # sized by the first slice
-        if full >= LARGEST_RANK or state.capacity < full or int(self.rank) < full:
+        if int(self.rank) < state.capacity:
+            return self
+        if state.capacity < full:
+            return self.with_slots(full)
+        if full >= LARGEST_RANK:
             return self
         if math.prod(self.state.shape) > LARGE_SLICE and float(weight) < LISTENED:
             return self
         size = min(2 * full, LARGEST_RANK)
         config, wider = replace(state.config, max_rank=size), rank.resized(state.core.factors, size)
         return replace(self, state=replace(state, config=config, core=replace(state.core, factors=wider)))
+
+    def fitting(self) -> CP:
+        """With half the slots where that leaves some free, and with all of them once none is."""
+        full, rank_now = self.state.config.max_rank, int(self.rank)
+        assert full is not None  # sized by the first slice
+        few = max(full // 2, FEWEST_SLOTS)
+        if self.state.capacity == full and rank_now + FREE_SLOTS <= few < full:
+            return self.with_slots(few)
+        return self.with_slots(full) if rank_now >= self.state.capacity < full else self
+
+    def with_slots(self, slots: int) -> CP:
+        """With that many; active components keep theirs."""
+        core = replace(self.state.core, factors=resized(self.state.core.factors, slots))
+        return replace(self, state=replace(self.state, core=core))
 
 
 @program(static=["shape"])

@@ -1,0 +1,102 @@
+"""Forecasts of many streams, each its own: the programs of `ahead` for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from undertow.model.types import Core as ModelCore
+from undertow.programs.program import program
+from undertow.tracker import ahead as alone
+from undertow.tracker import season_together
+from undertow.tracker.ahead import Ahead
+from undertow.tracker.batch import Arrays
+from undertow.tracker.predictors.level import LevelState
+from undertow.tracker.season import Season
+
+DUE = 64
+"""Forecasts that are compared with their slices at a time."""
+
+Floats = NDArray[np.float32]
+
+
+def follow(
+    before: Sequence[Ahead],
+    streams: Sequence[Season | None],
+    arrays: Arrays,
+    values: Floats,
+    weights: Floats,
+    scale: NDArray[np.int32],
+    size: int,
+) -> list[Ahead]:
+    """`ahead.follow` of every stream.
+
+    Args:
+        before: Of each.
+        streams: After the slice; None where there is no season, and so no forecast.
+        arrays: Of the whole batch, after the slice.
+        values: Of the slices (size, n).
+        weights: Of these for those who learn (size, n).
+        scale: Of each stream (size,).
+        size: Of the batch.
+    """
+    known = {number: one for number, one in enumerate(streams) if one is not None}
+    trusted, entries = weights > 0.5, values.shape[1]
+    told = [
+        (number, horizon, one)
+        for number, season in known.items()
+        if trusted[number].any()
+        for horizon, one in alone.due_at(before[number], season.clock - 1)
+    ]
+    found: dict[int, tuple[list[int], list[tuple[Any, Any]]]] = {number: ([], []) for number in known}
+    for first in range(0, len(told), DUE):
+        some = told[first : first + DUE]
+        padded = [*some, *[some[-1]] * (DUE - len(some))]
+        grams, factors = _all_compared(
+            np.stack([values[n] for n, _, _ in padded]),
+            np.stack([trusted[n] for n, _, _ in padded]),
+            np.stack([one.means for _, _, one in padded]),
+            np.stack([one.std for _, _, one in padded]),
+            np.stack([alone.nearby(before[n], horizon)[0] for n, horizon, _ in padded]),
+            np.stack([scale[n] for n, _, _ in padded]),
+        )
+        for (number, horizon, _), gram, factor in zip(some, np.array(grams), np.asarray(factors), strict=False):
+            found[number][0].append(horizon)
+            found[number][1].append((gram, factor))
+    asked = {number: alone.asked_now(one) for number, one in known.items()}
+    blocks = {number: alone.in_blocks(horizons) for number, horizons in asked.items()}
+    wanted = np.ones((size, max((block.size for block in blocks.values()), default=alone.BLOCK)), np.float32)
+    for number, block in blocks.items():
+        wanted[number, : len(block)] = block
+    level, std, rows = (np.array(part) for part in _all_now(arrays.core.level, arrays.models[0], wanted))
+    last = np.asarray(arrays.core.last)
+    moments = [(one, horizon - 1) for number, one in known.items() for horizon in asked[number]]
+    seasonal = iter(season_together.at(moments, entries, size))
+    made = list(before)
+    for number, one in known.items():
+        three = [next(seasonal) for _ in asked[number]]
+        means = alone.side_by_side(level[number], last[number], rows[number], three)
+        judged = alone.with_scores(before[number], one.clock - 1, *found[number])
+        made[number] = alone.with_forecasts(judged, one, asked[number], means, std[number].copy())
+    return made
+
+
+@program()
+def _all_compared(
+    values: Array, trusted: Array, means: Array, std: Array, gram: Array, scale: Array
+) -> tuple[Array, Array]:
+    found: tuple[Array, Array] = jax.vmap(alone.compared)(
+        values, trusted, *(part[:, None] for part in (means, std, gram)), scale
+    )
+    return found[0][:, 0], found[1][:, 0]
+
+
+@program()
+def _all_now(level: LevelState, model: ModelCore, horizons: Array) -> tuple[Array, Array, Array]:
+    found: tuple[Array, Array, Array] = jax.vmap(alone.now)(level, model, horizons)
+    return found

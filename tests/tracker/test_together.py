@@ -1,0 +1,60 @@
+"""Trackers stepped together get what each would get alone, to rounding, and are saved and read back as such."""
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.tracker import together
+from undertow.tracker.estimator import update_together
+
+SHAPE = (6, 5)
+
+
+def streams(count, slices):
+    """Walks of rank 2, some of them sizes, some with a season; a tenth missing, one slice of nothing, one spike."""
+    draw = np.random.default_rng(7)
+    left, right = draw.normal(size=(count, 6, 2)), draw.normal(size=(count, 5, 2))
+    rows = 0.5 * draw.normal(size=(slices, count, 2)).cumsum(axis=0)
+    x = np.einsum("nir,njr,tnr->tnij", left, right, rows) + 0.05 * draw.normal(size=(slices, count, *SHAPE))
+    x[:, ::3] += 4 * np.sin(2 * np.pi * np.arange(slices) / 6)[:, None, None, None]
+    x[:, 1::3] = 100 * np.exp(0.5 * x[:, 1::3])
+    x[12, 2, 2, 3] += 50
+    x[draw.random(x.shape) < 0.1] = np.nan
+    x[9, 3] = np.nan
+    return x
+
+
+def close(one, other):
+    for name in ("mean", "std", "low_rank"):
+        away = np.abs(getattr(one, name) - getattr(other, name)) / other.std
+        assert away.max() < 0.05, name
+    np.testing.assert_allclose(one.outlier_probability, other.outlier_probability, atol=0.05)
+    # Two CP models that say nearly the same may share their weight in any way.
+    weights, expected = ([value for name, value in each.weights.items() if "cp" not in name] for each in (one, other))
+    assert weights == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.full
+def test_each_gets_what_it_would_get_alone(monkeypatch):
+    monkeypatch.setattr(together, "FEWEST", 2)
+    monkeypatch.setattr(together, "BATCH", 8)
+    x = streams(6, 40)
+    many, alone = ([ut.Tracker(period=6 if n == 0 else None) for n in range(6)] for _ in range(2))
+    for t, slices in enumerate(x):
+        here = [n for n in range(6) if (t + n) % 7]  # everybody is absent now and then
+        found = update_together([many[n] for n in here], [slices[n] for n in here])
+        for n, result in zip(here, found, strict=True):
+            close(result, alone[n].update(slices[n]))
+        if t == 25:
+            many = [ut.from_bytes(one.to_bytes()) for one in many]
+    assert {one.periods for one in many} == {one.periods for one in alone}
+    close(many[1].update(x[0, 1]), alone[1].update(x[0, 1]))  # and goes on alone
+
+
+def test_a_slice_that_is_refused_concerns_its_tracker_only():
+    trackers = [ut.Tracker() for _ in range(3)]
+    found = update_together(trackers, [np.ones(7), np.array([np.inf, 1.0]), "no numbers"])
+    assert found[0].mean.shape == (7,)
+    assert isinstance(found[1], ValueError)
+    assert isinstance(found[2], TypeError)
+    assert trackers[1].predictors == ()
