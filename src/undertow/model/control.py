@@ -19,6 +19,7 @@ from undertow.model.defaults import (
 )
 from undertow.model.factors import layout
 from undertow.model.factors.layout import Summary
+from undertow.model.flow import where
 from undertow.model.noise.models import outlier_model
 from undertow.model.noise.pooled import noise_floor
 from undertow.model.settings import Settings
@@ -72,13 +73,13 @@ class Progress:
 def sweep_limit(settings: Settings, warm: Array, iterations: Array) -> Array:
     """Most sweeps at the end of a round that begins now."""
     most = jnp.asarray(settings.max_iterations, jnp.int32)
-    return jnp.where(warm, jnp.minimum(iterations + SWEEPS_PER_ROUND, most), most)
+    return where(warm, jnp.minimum(iterations + SWEEPS_PER_ROUND, most), most)
 
 
 def relaxation(settings: Settings, progress: Progress) -> Array:
     """β of the next sweep: what still moves after a few sweeps converges slowly; 0 in the paper's model."""
     slow = (progress.iterations >= RELAXATION_AFTER) & (settings.start == "warm")
-    return jnp.where(slow, OVER_RELAXATION, 0).astype(progress.residual.dtype)
+    return where(slow, OVER_RELAXATION, 0).astype(progress.residual.dtype)
 
 
 def still_moving(settings: Settings, progress: Progress, outliers: OutlierState, newest: Summary) -> Array:

@@ -14,13 +14,14 @@ import operator
 from functools import reduce
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.scipy.special import xlogy
 
 from undertow.model.defaults import PAPER_PRIOR, SLICE_PRIOR
 from undertow.model.factors import discounted
 from undertow.model.factors.rows import all_covariances, all_means, row_weights, temporal_weights
-from undertow.model.flow import end_to_end
+from undertow.model.flow import end_to_end, where
 from undertow.model.linalg.symmetric import diagonal, log_determinant
 from undertow.model.noise import mixture, pooled
 from undertow.model.noise.gaussian_gamma import squares as paper_squares
@@ -55,15 +56,15 @@ def low_rank(factors: Factors, time_weights: Array, prior: float) -> Array:
 
     def of_rows(weight: Array, mean: Array, covariance: Array) -> Array:
         keep = active[:, None] & active[None, :] & (weight > 0)[:, None, None]
-        entropies = log_determinant(jnp.where(keep, covariance, jnp.eye(active.shape[0], dtype=mean.dtype)))
+        entropies = log_determinant(where(keep, covariance, jnp.asarray(np.eye(active.shape[0], dtype=mean.dtype))))
         squares = mean**2 + diagonal(covariance)
         log_precision = pooled.expected_log(factors.precision_shape, factors.precision_rate)
-        per_component = jnp.where(active, log_precision + 1 - factors.precision * squares, 0)
+        per_component = where(active, log_precision + 1 - factors.precision * squares, 0)
         return (weight * (per_component.sum(axis=-1) + entropies)).sum()
 
     parts = row_weights(factors, time_weights), all_means(factors), all_covariances(factors)
     rows = reduce(operator.add, map(of_rows, *map(end_to_end, parts))) / 2
-    whole: Array = rows - jnp.where(active, gaps, 0).sum()
+    whole: Array = rows - where(active, gaps, 0).sum()
     return whole if factors.discounted is None else whole + discounted.evicted_rows(factors, factors.discounted)
 
 
@@ -93,7 +94,7 @@ def contaminated(
         - mixture.precision(state) * mixture.robustness_weight(state, rho, scale) * square
     ) / 2
     indicator = rho * log_rate + (1 - rho) * log_other - xlogy(rho, rho) - xlogy(1 - rho, 1 - rho)
-    terms = slice_weights @ over_slice(jnp.where(window.mask, likelihood + indicator, 0))
+    terms = slice_weights @ over_slice(where(window.mask, likelihood + indicator, 0))
     terms -= slice_weights @ (jnp.log(state.slice_scale) + 1 / state.slice_scale) * SLICE_PRIOR / 2
     if state.discounted is not None:
         terms -= discounted.ratio_loss(state, state.discounted)
@@ -111,7 +112,7 @@ def gaussian_gamma(
     counts = over_slice(window.mask.astype(sums.dtype))
     tau = state.noise_shape / state.noise_rate
     log_tau = pooled.expected_log(state.noise_shape, state.noise_rate)
-    log_weight = jnp.log(jnp.where(slice_weights > 0, slice_weights, 1))
+    log_weight = jnp.log(where(slice_weights > 0, slice_weights, 1))
     seen = (slice_weights > 0).astype(sums.dtype)
     likelihood = (seen * counts * (log_tau + log_weight - jnp.log(2 * jnp.pi)) - slice_weights * tau * sums).sum() / 2
     gamma = state.gamma_shape / state.gamma_rate
@@ -119,5 +120,5 @@ def gaussian_gamma(
     log_gamma = pooled.expected_log(state.gamma_shape, state.gamma_rate)
     sparse = (log_gamma - gamma * square + jnp.log(state.sparse_variance) + 1) / 2
     sparse -= pooled.gamma_gap(state.gamma_shape, state.gamma_rate, PAPER_PRIOR, PAPER_PRIOR)
-    newest = jnp.where(window.mask[window.newest], sparse, 0).sum()
+    newest = where(window.mask[window.newest], sparse, 0).sum()
     return likelihood + newest - pooled.gamma_gap(state.noise_shape, state.noise_rate, PAPER_PRIOR, PAPER_PRIOR)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from undertow.model.platform import on_cpu, on_mesh
@@ -21,9 +22,28 @@ def shared(function: Function) -> Function:
     return cast(Function, once)
 
 
+def where(condition: Array | bool, yes: Array | float, no: Array | float) -> Array:
+    """`jnp.where` as one operation: JAX's own is a function in the program for each combination of shapes and types."""
+    condition = jnp.asarray(condition)
+    dtype, shape = jnp.result_type(yes, no), jnp.broadcast_shapes(condition.shape, jnp.shape(yes), jnp.shape(no))
+    first, second = (jnp.broadcast_to(jnp.asarray(one, dtype), shape) for one in (yes, no))
+    return lax.select(condition if condition.ndim == 0 else jnp.broadcast_to(condition, shape), first, second)
+
+
+def starts(position: Array, axis: int, dimensions: int) -> list[Array | np.ndarray]:
+    """Where a slice begins that lies at a position of one axis: 0 on the others."""
+    zero = np.zeros((), jnp.result_type(position))
+    return [position if other == axis else zero for other in range(dimensions)]
+
+
+def inverse_of(weight: Array) -> Array:
+    """1 / weight; 0 where there is none."""
+    return where(weight > 0, 1 / jnp.maximum(weight, float(np.finfo(weight.dtype).tiny)), 0)
+
+
 def choose(condition: Array | bool, yes: Tree, no: Tree) -> Tree:
     """`yes` where the condition holds, else `no`."""
-    chosen: Tree = jax.tree.map(lambda one, other: jnp.where(condition, one, other), yes, no)
+    chosen: Tree = jax.tree.map(lambda one, other: where(condition, one, other), yes, no)
     return chosen
 
 
@@ -48,6 +68,12 @@ def either(condition: Array | bool, yes: Callable[[], Tree], no: Callable[[], Tr
 def end_to_end(parts: list[Array]) -> list[Array]:
     """Rows of all axes as one array, to be worked on in one go; on a mesh as they are: one array would be gathered."""
     return parts if on_mesh() else [jnp.concatenate(parts)]
+
+
+def each(work: Callable[[Array], Tree], items: Array) -> Tree:
+    """The work for each of a few items: one after the other on a CPU, together where asking the host takes longer."""
+    made: Tree = lax.map(work, items) if on_cpu() else jax.vmap(work)(items)
+    return made
 
 
 def repeat(move: Callable[[Tree], tuple[Tree, Array]], start: Tree, most: int | Array) -> tuple[Tree, Array]:

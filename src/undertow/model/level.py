@@ -29,7 +29,8 @@ from undertow.model.defaults import (
     UNKNOWN,
     WALK_RATIOS,
 )
-from undertow.model.types import FilterBank, Level, Window, put
+from undertow.model.flow import where
+from undertow.model.types import FilterBank, Level, Window, put, taken, turned
 
 
 def init(length: int, shape: tuple[int, ...], dtype: jnp.dtype) -> Level:
@@ -53,28 +54,28 @@ def mean_of(level: Level | None, slot: Array | None = None) -> Array | float:
     """m̄ of the window, or of one slice; 0 where there is no level."""
     if level is None:
         return 0.0
-    return level.mean if slot is None else level.mean[slot]
+    return level.mean if slot is None else taken(level.mean, slot)
 
 
 def variance_of(level: Level | None, slot: Array | None = None) -> Array | float:
     """Var m of the window, or of one slice; 0 where there is no level."""
     if level is None:
         return 0.0
-    return level.variance if slot is None else level.variance[slot]
+    return level.variance if slot is None else taken(level.variance, slot)
 
 
 def coming(level: Level, window: Window) -> Level:
     """The level of the slice after the newest, as the only one: expected where the newest is."""
     first = window.filled == 0
-    mean = jnp.where(first, level.next_mean, level.mean[window.newest])
-    variance = jnp.where(first, level.next_variance, level.variance[window.newest]) + level.walk_variance
+    mean = where(first, level.next_mean, taken(level.mean, window.newest))
+    variance = where(first, level.next_variance, taken(level.variance, window.newest)) + level.walk_variance
     return replace(level, mean=mean[None], variance=variance[None])
 
 
 def arrive(level: Level, window: Window) -> Level:
     """A slice was written over the oldest: the start moves on, and the newest is expected where the last one was."""
     slot = window.newest
-    before = replace(window, newest=jnp.mod(slot - 1, level.mean.shape[0]), filled=window.filled - 1)
+    before = replace(window, newest=turned(slot - 1, level.mean.shape[0]), filled=window.filled - 1)
     expected = coming(level, before)
     return replace(
         level,
@@ -88,7 +89,7 @@ def arrive(level: Level, window: Window) -> Level:
 def update(level: Level, window: Window, weights: Array, targets: Array) -> Level:
     """q(m) for the whole window: filter forward, smooth backward. Weights are precisions (W, I_1, …, I_N)."""
     length = targets.shape[0]
-    order = jnp.mod(window.newest + 1 + jnp.arange(length, dtype=jnp.int32), length)  # oldest first
+    order = turned(window.newest + 1 + jnp.arange(length, dtype=jnp.int32), length)  # oldest first
     written = (jnp.arange(length) >= length - window.filled).astype(targets.dtype)
     start = (level.start_mean, level.start_variance)
 
@@ -98,8 +99,8 @@ def update(level: Level, window: Window, weights: Array, targets: Array) -> Leve
         mean, variance = before
         slot, written = now
         predicted = variance + written * level.walk_variance
-        gain = predicted * weights[slot]
-        posterior = mean + gain / (1 + gain) * (targets[slot] - mean), predicted / (1 + gain)
+        gain = predicted * taken(weights, slot)
+        posterior = mean + gain / (1 + gain) * (taken(targets, slot) - mean), predicted / (1 + gain)
         return posterior, posterior
 
     newest, (means, variances) = lax.scan(forward, start, (order, written))
@@ -122,17 +123,17 @@ def update(level: Level, window: Window, weights: Array, targets: Array) -> Leve
     # As long as the first slice is in the window: how far from 0 levels are, by the entries that have been seen.
     fresh = window.filled < length
     seen = window.mask.any(axis=0)
-    typical = jnp.where(seen, first[0] ** 2 + first[1], 0).sum() / jnp.maximum(seen.sum(), 1)
-    initial_variance = jnp.where(fresh, typical, level.initial_variance)
-    start_variance = jnp.where(fresh, initial_variance, level.start_variance)
-    slots = jnp.mod(jnp.arange(length, dtype=jnp.int32) - window.newest - 1, length)
+    typical = where(seen, first[0] ** 2 + first[1], 0).sum() / jnp.maximum(seen.sum(), 1)
+    initial_variance = where(fresh, typical, level.initial_variance)
+    start_variance = where(fresh, initial_variance, level.start_variance)
+    slots = turned(jnp.arange(length, dtype=jnp.int32) - window.newest - 1, length)
     return replace(
         level,
         mean=smooth_means[slots],
         variance=smooth_variances[slots],
         start_variance=start_variance,
-        next_mean=jnp.where(fresh, level.start_mean, means[0]),
-        next_variance=jnp.where(fresh, start_variance, variances[0]),
+        next_mean=where(fresh, level.start_mean, means[0]),
+        next_variance=where(fresh, start_variance, variances[0]),
         initial_variance=initial_variance,
     )
 
@@ -156,10 +157,10 @@ def finish(level: Level, mask: Array, robustness: Array, target: Array, noise: A
     bounded = jnp.minimum(square, LARGEST_SQUARE)
     score = -(jnp.log(own_noise * total) + bounded) / 2
     # Flagged ones count little here: a few in a row would favour a level that follows them.
-    weight = jnp.where(judged, jnp.sqrt(jnp.minimum(robustness, 1)), 0)
+    weight = where(judged, jnp.sqrt(jnp.minimum(robustness, 1)), 0)
     score = BANK_FORGETTING * bank.score + weight * score
-    damping = jnp.where(square > bounded, jnp.sqrt(bounded / jnp.maximum(square, LARGEST_SQUARE)), 1)
-    gain = jnp.where(mask, predicted / total * jnp.where(known, damping, 1), 0)
+    damping = where(square > bounded, jnp.sqrt(bounded / jnp.maximum(square, LARGEST_SQUARE)), 1)
+    gain = where(mask, predicted / total * where(known, damping, 1), 0)
     bank = FilterBank(
         mean=bank.mean + gain * error,
         variance=jnp.minimum(predicted * (1 - gain), UNKNOWN),
@@ -170,4 +171,4 @@ def finish(level: Level, mask: Array, robustness: Array, target: Array, noise: A
     chosen = jax.nn.softmax(score - jnp.log(ratios), axis=0)
     own_noise = (NOISE_STRENGTH * noise + bank.noise_sum) / (NOISE_STRENGTH + bank.noise_count)
     walk_variance = jnp.exp((chosen * jnp.log(ratios * own_noise)).sum(axis=0))
-    return replace(level, bank=bank, walk_variance=jnp.where(bank.noise_count > 0, walk_variance, level.walk_variance))
+    return replace(level, bank=bank, walk_variance=where(bank.noise_count > 0, walk_variance, level.walk_variance))

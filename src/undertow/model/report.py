@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.tree_util import register_dataclass
 
@@ -14,7 +15,7 @@ from undertow.model.flags import Flags
 from undertow.model.noise.models import outlier_model
 from undertow.model.noise.pooled import noise_floor
 from undertow.model.settings import Settings
-from undertow.model.types import Core
+from undertow.model.types import Core, taken
 
 
 @register_dataclass
@@ -54,25 +55,34 @@ def usual_noise(settings: Settings, core: Core) -> Array:
     return outlier_model(settings).usual_noise(core.outliers, core.window.slice_weights(settings.forgetting))
 
 
+def raised(conditions: dict[Flags, Array]) -> Array:
+    """The flags whose conditions hold, as one number."""
+    numbers = np.array([flag.value for flag in conditions], np.int32)
+    return (jnp.stack(list(conditions.values())) * numbers).sum(dtype=jnp.int32)
+
+
 def report_slice(settings: Settings, core: Core, slot: Array, residual: Array, variance: Array, usual: Array) -> Report:
     """The report of one slice of the window, given its residual, Var x and the stream's usual noise variance."""
     model = outlier_model(settings)
-    mask = core.window.mask[slot]
+    mask = taken(core.window.mask, slot)
     sparse, probability = model.outliers(core.outliers, core.window, slot, residual)
     noise_variance = model.noise_variance(core.outliers, slot)
     typical = model.typical_noise(core.outliers)
     count = rank.effective(core.factors, settings.start).sum(dtype=jnp.int32)
-    low_rank = core.window.values[slot] - residual
+    low_rank = taken(core.window.values, slot) - residual
     observed = mask.sum()
     many = (probability > 0.5).sum() * 2 > observed
     far = (noise_variance.mean() > FAR_NOISIER * usual) & (observed > 0)
-    flags = jnp.where(observed == 0, Flags.EMPTY.value, 0)
-    flags |= jnp.where(count == settings.max_rank, Flags.RANK_FULL.value, 0)
-    flags |= jnp.where(count == 0, Flags.RANK_ZERO.value, 0)
-    flags |= jnp.where(many | far, Flags.MANY_OUTLIERS.value, 0)
-    flags |= jnp.where(typical <= 2 * noise_floor(typical.dtype), Flags.NO_NOISE.value, 0)
-    finite = jnp.isfinite(low_rank + variance + noise_variance).all()
-    flags |= jnp.where(finite, 0, Flags.NOT_FINITE.value)
+    flags = raised(
+        {
+            Flags.EMPTY: observed == 0,
+            Flags.RANK_FULL: count == settings.max_rank,
+            Flags.RANK_ZERO: count == 0,
+            Flags.MANY_OUTLIERS: many | far,
+            Flags.NO_NOISE: typical <= 2 * noise_floor(typical.dtype),
+            Flags.NOT_FINITE: ~jnp.isfinite(low_rank + variance + noise_variance).all(),
+        }
+    )
     zero = jnp.asarray(0, jnp.int32)
     return Report(
         low_rank, variance, noise_variance, sparse, probability, count, usual, zero, jnp.zeros_like(usual), flags

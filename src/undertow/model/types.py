@@ -12,6 +12,7 @@ from jax import Array, lax
 from jax.tree_util import register_dataclass
 
 from undertow.model.defaults import SMALL_WINDOW
+from undertow.model.flow import shared, starts, where
 from undertow.model.platform import on_cpu
 
 OutlierState = Any
@@ -61,14 +62,22 @@ class Window:
 
     def ages(self) -> Array:
         """Steps since each slot was written (W,); only the first `filled` ages are real."""
-        size = self.values.shape[0]
-        return jnp.mod(self.newest - jnp.arange(size, dtype=jnp.int32), size)
+        return _ages(self.newest, jnp.arange(self.values.shape[0], dtype=jnp.int32))
 
     def slice_weights(self, forgetting: float) -> Array:
         """ω_t = μ^age (W,), 0 for slots not written yet."""
-        ages = self.ages()
-        weights = jnp.asarray(forgetting, self.values.dtype) ** ages.astype(self.values.dtype)
-        return jnp.where(ages < self.filled, weights, 0)
+        slots = jnp.arange(self.values.shape[0], dtype=jnp.int32)
+        return _slice_weights(self.newest, self.filled, jnp.asarray(forgetting, self.values.dtype), slots)
+
+
+def _ages(newest: Array, slots: Array) -> Array:
+    return turned(newest - slots, slots.shape[0])
+
+
+@shared
+def _slice_weights(newest: Array, filled: Array, forgetting: Array, slots: Array) -> Array:
+    ages = _ages(newest, slots)
+    return where(ages < filled, forgetting ** ages.astype(forgetting.dtype), 0)
 
 
 @register_dataclass
@@ -262,10 +271,23 @@ def over_slice(values: Array) -> Array:
     return values.reshape(values.shape[0], -1).sum(axis=1)
 
 
+def turned(slot: Array, size: int) -> Array:
+    """The slot of a ring where one that is too large or too small by less than a turn really is."""
+    return lax.rem(slot + size, jnp.asarray(size, slot.dtype))
+
+
 def put(ring: Array, slot: Array, value: Array) -> Array:
     """A ring of slices with one of them replaced."""
-    replaced: Array = lax.dynamic_update_index_in_dim(ring, value.astype(ring.dtype), slot, 0)
-    return replaced
+    return lax.dynamic_update_slice(
+        ring, value.astype(ring.dtype)[None], starts(slot, 0, ring.ndim), allow_negative_indices=False
+    )
+
+
+def taken(ring: Array, slot: Array) -> Array:
+    """One of a ring of slices. As `ring[slot]`, which would count negative slots from the end."""
+    return lax.dynamic_slice(
+        ring, starts(slot, 0, ring.ndim), (1, *ring.shape[1:]), allow_negative_indices=False
+    ).reshape(ring.shape[1:])
 
 
 def over_time(part: Callable[..., tuple[Array, Array]], *arrays: Array) -> tuple[Array, Array]:

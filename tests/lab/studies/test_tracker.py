@@ -7,6 +7,7 @@ from undertow.lab.criteria import registry
 from undertow.lab.criteria.criterion import Asked, Criterion
 from undertow.lab.studies import tracker as study
 from undertow.lab.studies.entries import Entry, entries, settings_of, variants
+from undertow.model import control
 
 
 def numbers(trial):
@@ -94,3 +95,11 @@ def test_with_and_without():
     ]
     with pytest.raises(ValueError, match="needs at least one replacement"):
         variants(Entry("cp"), [])
+
+
+def test_a_column_may_have_another_constant_of_the_model(monkeypatch, reporter, tmp_path):
+    seen = Criterion("toy", "a toy", lambda trial: {"sweeps": control.SWEEPS_PER_ROUND}, {"sweeps": Asked()}, slices=10)
+    monkeypatch.setitem(registry.CRITERIA, "toy", seen)
+    columns = variants(Entry("last_value"), ["SWEEPS_PER_ROUND=3"])
+    table, _ = study.tracker([seen], columns, [1], reporter, tmp_path / "tracker.jsonl")
+    assert table.rows == [("a toy (toy)", "sweeps", "", "6", "3")]

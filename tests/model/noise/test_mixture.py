@@ -46,17 +46,17 @@ def test_the_first_scale_of_a_slice_is_by_its_median():
     mask = rng.random((1, 40, 50)) < 0.8
     square = (noise * rng.normal(size=mask.shape)) ** 2
     for scale in (0.25, 1.0, 9.0):
-        np.testing.assert_allclose(mixture.first_scale(state, mask, scale * square), [scale], rtol=0.15)
+        np.testing.assert_allclose(mixture.median_scale(state, mask, scale * square), [scale], rtol=0.15)
     few = np.where(rng.random(mask.shape) < 0.1, 1e6, square)
-    np.testing.assert_allclose(mixture.first_scale(state, mask, few), [1.0], rtol=0.4)
+    np.testing.assert_allclose(mixture.median_scale(state, mask, few), [1.0], rtol=0.4)
     hidden = np.where(mask, square, 1e6)
-    np.testing.assert_array_equal(mixture.first_scale(state, mask, hidden), mixture.first_scale(state, mask, square))
+    np.testing.assert_array_equal(mixture.median_scale(state, mask, hidden), mixture.median_scale(state, mask, square))
 
 
 @pytest.mark.usefixtures("double")
 def test_the_first_scale_has_limits_and_needs_no_data():
     _, core = dense.random_core((40, 50), 1, 1, "default", seed=4)
     state, mask = core.outliers, np.ones((1, 40, 50), bool)
-    assert mixture.first_scale(state, ~mask, np.ones(mask.shape)) == 1
-    assert mixture.first_scale(state, mask, np.zeros(mask.shape)) == SMALLEST_SCALE
-    assert mixture.first_scale(state, mask, np.full(mask.shape, 1e9)) == state.ratio
+    assert mixture.median_scale(state, ~mask, np.ones(mask.shape)) == 1
+    assert mixture.median_scale(state, mask, np.zeros(mask.shape)) == SMALLEST_SCALE
+    assert mixture.median_scale(state, mask, np.full(mask.shape, 1e9)) > state.ratio

@@ -56,7 +56,7 @@ def make(shape: tuple[int, ...], level: bool = False) -> Making:
     with precision(config):
         core = jax.eval_shape(lambda: init_core(settings, shape))
         values, mask = jax.eval_shape(lambda: (jnp.zeros(shape, config.dtype), jnp.zeros(shape, bool)))
-        fresh = jax.jit(lambda *arguments: step.__wrapped__(*arguments), donate_argnums=0)
+        fresh = jax.jit(lambda *arguments: step.__wrapped__(*arguments), donate_argnums=0, keep_unused=True)
         times = [time.process_time()]
         traced = fresh.trace(core, values, mask, settings)
         times.append(time.process_time())

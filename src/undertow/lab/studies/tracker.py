@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from undertow.lab.constants import apart, replaced
 from undertow.lab.criteria.criterion import Asked, Criterion, Trial
 from undertow.lab.criteria.measures import ratio
 from undertow.lab.criteria.registry import CRITERIA
@@ -70,7 +71,7 @@ def tracker(
         The table, and the records behind it.
     """
     for entry in entries:
-        maker(entry.method, entry.settings)  # an unknown name is said before anything runs
+        maker(entry.method, apart(entry.settings)[0])  # an unknown name is said before anything runs
     work = [
         Job(one.name, seed, entry, one.slices if slices is None else min(slices, one.slices), folder)
         for one in criteria
@@ -132,9 +133,11 @@ def perform(job: Job, reporter: Reporter = Reporter()) -> Record:  # noqa: B008 
     }
     begin, numbers, reason = time.perf_counter(), {}, ""
     try:
-        make, label = maker(job.entry.method, job.entry.settings), f"{job.criterion}: {job.entry.label}"
+        settings, constants = apart(job.entry.settings)
+        make, label = maker(job.entry.method, settings), f"{job.criterion}: {job.entry.label}"
         trial = Trial(make, job.seed, job.slices, job.folder, reporter, label)
-        numbers = CRITERIA[job.criterion].measure(trial)
+        with replaced(constants):
+            numbers = CRITERIA[job.criterion].measure(trial)
     except Exception as error:  # whatever stops one method, the others still run
         reason = " ".join(str(error).split()) or type(error).__name__
     kept = {name: float(f"{value:.6g}") if math.isfinite(value) else None for name, value in numbers.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from undertow.model.defaults import POWER_ITERATIONS
@@ -37,7 +38,7 @@ def leading_directions(gradient: Array, entry_index: EntryIndex | None = None) -
         vectors[axis] = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
         gradient = direction.reshape(rest)
         axes.remove(axis)
-        vectors[0] = unit(gradient)
+    vectors[0] = unit(gradient)
     return [vectors[axis] for axis in sorted(vectors)]
 
 
@@ -106,5 +107,4 @@ def _leading_direction(
 
 def unit(vector: Array) -> Array:
     """The vector at length 1; 0 stays 0."""
-    size = jnp.sqrt((vector**2).sum())
-    return vector / jnp.where(size > 0, size, 1)
+    return vector * lax.rsqrt(jnp.maximum((vector**2).sum(), float(np.finfo(vector.dtype).tiny)))

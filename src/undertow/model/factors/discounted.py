@@ -26,6 +26,7 @@ from jax import Array
 
 from undertow.model.defaults import RETENTION_PRIOR, RIDGE
 from undertow.model.factors.rows import all_means, collect, contract, moments, plan, second_moment, solve_rows
+from undertow.model.flow import where
 from undertow.model.linalg.symmetric import diagonal, multiplicity, pack
 from undertow.model.noise import pooled as noise
 from undertow.model.noise.pooled import expected_log, noise_floor
@@ -81,7 +82,7 @@ def absorb_rows(
     grams, projections = mode_statistics(factors, weights, targets)
     variance = diagonal(factors.row_covariances[0])
     used = factors.active & (variance > 0)
-    entropy = jnp.where(used, 1 + jnp.log(jnp.where(used, variance, 1)), 0)
+    entropy = where(used, 1 + jnp.log(where(used, variance, 1)), 0)
 
     def forget(kept: Array, new: Array, retention: Array | float = 1.0) -> Array:
         return forgetting * retention * kept + weight * new
@@ -89,11 +90,11 @@ def absorb_rows(
     retention = [one[:, None] for one in discounted.retention]
     gram = tuple(map(forget, discounted.gram, grams, retention))
     projection = tuple(map(forget, discounted.projection, projections, retention))
-    weak = jnp.where(factors.active, RIDGE * factors.precision, 1)
+    weak = where(factors.active, RIDGE * factors.precision, 1)
     centre = []
     for mean, one, other in zip(factors.means, gram, projection, strict=True):
         found, _, solved = solve_rows(one, other, weak, factors.active, jnp.ones(mean.shape[0], mean.dtype))
-        centre.append(jnp.where(solved[:, None], found, mean))
+        centre.append(where(solved[:, None], found, mean))
     return replace(
         discounted,
         gram=gram,
@@ -125,9 +126,9 @@ def absorb_noise(
 
     return DiscountedNoise(
         counts=forget(discounted.counts, mask.astype(weighted.dtype)),
-        sums=forget(discounted.sums, jnp.where(mask, weighted, 0)),
+        sums=forget(discounted.sums, where(mask, weighted, 0)),
         flagged=forget(discounted.flagged, probability.sum()),
-        clean=forget(discounted.clean, jnp.where(mask, 1 - probability, 0).sum()),
+        clean=forget(discounted.clean, where(mask, 1 - probability, 0).sum()),
         energy=forget(discounted.energy, (probability * scaled).sum()),
     )
 
@@ -138,8 +139,7 @@ def update_retention(factors: Factors) -> Factors:
         return factors
     size = RETENTION_PRIOR * factors.active.sum().astype(factors.precision_rate.dtype)
     retention = tuple(
-        jnp.where(moved > size, size / jnp.where(moved > size, moved, 1), 1)
-        for moved in distances(factors, factors.discounted)
+        where(moved > size, size / where(moved > size, moved, 1), 1) for moved in distances(factors, factors.discounted)
     )
     return replace(factors, discounted=replace(factors.discounted, retention=retention))
 
@@ -160,12 +160,12 @@ def without(discounted: DiscountedRows | None, keep: Array) -> DiscountedRows | 
     both = pack(keep[:, None] & keep[None, :])
     return replace(
         discounted,
-        gram=tuple(jnp.where(both, gram, 0) for gram in discounted.gram),
-        projection=tuple(jnp.where(keep, projection, 0) for projection in discounted.projection),
-        centre=tuple(jnp.where(keep, centre, 0) for centre in discounted.centre),
-        row_count=jnp.where(keep, discounted.row_count, 0),
-        row_square=jnp.where(keep, discounted.row_square, 0),
-        row_entropy=jnp.where(keep, discounted.row_entropy, 0),
+        gram=tuple(where(both, gram, 0) for gram in discounted.gram),
+        projection=tuple(where(keep, projection, 0) for projection in discounted.projection),
+        centre=tuple(where(keep, centre, 0) for centre in discounted.centre),
+        row_count=where(keep, discounted.row_count, 0),
+        row_square=where(keep, discounted.row_square, 0),
+        row_entropy=where(keep, discounted.row_entropy, 0),
     )
 
 
@@ -199,7 +199,7 @@ def evicted_rows(factors: Factors, discounted: DiscountedRows) -> Array:
     """What evicted temporal rows add to the ELBO: their prior, and their entropy (by component)."""
     log_precision = expected_log(factors.precision_shape, factors.precision_rate)
     terms = discounted.row_count * log_precision - factors.precision * discounted.row_square + discounted.row_entropy
-    return jnp.where(factors.active, terms, 0).sum() / 2
+    return where(factors.active, terms, 0).sum() / 2
 
 
 def rate_prior(discounted: DiscountedNoise | None, prior_a: Array, prior_b: float) -> tuple[Array, Array | float]:

@@ -13,7 +13,7 @@ from jax import Array
 from undertow.model.factors import observed, predict
 from undertow.model.factors import rows as whole
 from undertow.model.platform import on_mesh
-from undertow.model.types import EntryIndex, Factors, Window
+from undertow.model.types import EntryIndex, Factors, Window, taken
 
 Summary = Array | observed.Summary
 
@@ -24,7 +24,7 @@ def sweep(
     targets: Array,
     time_weights: Array,
     entry_index: EntryIndex | None,
-    relaxation: Array | float = 0.0,
+    relaxation: Array | float | None = None,
 ) -> tuple[Factors, Array]:
     """Update every axis once. Returns how many rows could not be solved, too."""
     if entry_index is None:
@@ -88,14 +88,14 @@ def sample(values: Array, entry_index: EntryIndex | None, most: int) -> Array:
 def alone(window: Window, slot: Array) -> Window:
     """One slice of the window as a window of its own."""
     values, mask, entry_index = jax.tree.map(
-        lambda ring: ring[slot][None], (window.values, window.mask, window.entry_index)
+        lambda ring: taken(ring, slot)[None], (window.values, window.mask, window.entry_index)
     )
     return Window(values, mask, jnp.asarray(0, jnp.int32), jnp.asarray(1, jnp.int32), entry_index)
 
 
 def summary(factors: Factors, window: Window, mean: Array) -> Summary:
     """The newest slice, all entries of it: `mean`, or its factors where not all entries are kept."""
-    return mean if window.entry_index is None else (factors.row_means[window.newest], *factors.means)
+    return mean if window.entry_index is None else (taken(factors.row_means, window.newest), *factors.means)
 
 
 def size_of(slice_: Summary) -> Array:

@@ -24,9 +24,10 @@ from undertow.model.factors.rows import (
     all_means,
     coordinate_updates,
     plan,
-    second_moment,
     solved,
+    table,
 )
+from undertow.model.flow import where
 from undertow.model.linalg.symmetric import multiplicity, outer, pack
 from undertow.model.platform import on_cpu
 from undertow.model.types import EntryIndex, Factors
@@ -136,7 +137,7 @@ def component(factors: Factors, slot: Array, entry_index: EntryIndex) -> tuple[A
     columns = [mean[:, slot] for mean in means]
     squares = [column[:, None] * mean for column, mean in zip(columns, means, strict=True)]
     variances = [covariance[:, slot] for covariance in covariances]
-    twice = jnp.where(jnp.arange(means[0].shape[1]) == slot, 1, 2)
+    twice = where(jnp.arange(means[0].shape[1]) == slot, 1, 2)
     return outer_product(columns, entry_index), _telescoped(squares, variances, twice, entry_index)
 
 
@@ -188,7 +189,7 @@ def axis_sums(
             for mode, index in enumerate(indices, start=1):
                 if mode != axis:
                     product = product * rows_of(tables[mode], index)
-            product = product * jnp.where(is_gram, weight[:, None], target[:, None])
+            product = product * where(is_gram, weight[:, None], target[:, None])
             if axis == 0:
                 return total.at[slot].add(down(product))
             return total.at[indices[axis - 1]].add(product, mode="promise_in_bounds")
@@ -214,26 +215,20 @@ def update_axes(
     time_weights: Array,
     updated: list[int],
     entry_index: EntryIndex,
-    relaxation: Array | float = 0.0,
+    relaxation: Array | float | None = None,
 ) -> tuple[Factors, Array]:
     """Updates of axes in turn; see `rows.update_axes`."""
     packed = factors.row_means.shape[1] * (factors.row_means.shape[1] + 1) // 2
-    tables = [_table(factors, axis) for axis in range(len(factors.means) + 1)]
+    tables = [table(factors, axis) for axis in range(len(factors.means) + 1)]
 
     def sums(_: Factors, axis: int) -> Array:
         return axis_sums(tables, weights, weighted, axis, packed, entry_index)
 
     def refresh(factors: Factors, axis: int) -> None:
-        tables[axis] = _table(factors, axis)
+        tables[axis] = table(factors, axis)
 
     failed = jnp.zeros((), jnp.int32)
     return coordinate_updates(factors, updated, sums, time_weights, relaxation, failed, _solve_blocks, refresh)
-
-
-def _table(factors: Factors, axis: int) -> Array:
-    """B and ā of all rows of an axis, side by side (rows, P + R)."""
-    mean, covariance = all_means(factors)[axis], all_covariances(factors)[axis]
-    return jnp.concatenate([second_moment(mean, covariance), mean], axis=1)
 
 
 def _solve_blocks(sums: Array, factors: Factors, weight: Array) -> Solution:
@@ -261,7 +256,7 @@ def sweep(
     targets: Array,
     time_weights: Array,
     entry_index: EntryIndex,
-    relaxation: Array | float = 0.0,
+    relaxation: Array | float | None = None,
 ) -> tuple[Factors, Array]:
     """Update every axis once: the biggest mode, the other modes, the temporal rows."""
     biggest, _ = plan((weights.shape[0], *entry_index.sizes))

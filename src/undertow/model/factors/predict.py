@@ -5,7 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model.factors.rows import all_covariances, all_means, plan
+from undertow.model.factors.rows import all_covariances, all_means, plan, row_by_row
+from undertow.model.flow import starts, where
 from undertow.model.linalg.symmetric import multiplicity, outer, pack
 from undertow.model.types import Factors
 
@@ -25,10 +26,8 @@ def variance(factors: Factors) -> Array:
     Every term is ≥ 0, so nothing cancels (E[x²] − x̄² loses all digits in float32 at high signal-to-noise).
     Cost: two products of (W·ΠI / biggest) × P by P × biggest.
     """
-    means, covariances = all_means(factors), all_covariances(factors)
-    squares = [outer(mean) for mean in means]
-    variances = [pack(covariance) for covariance in covariances]
-    return jnp.maximum(_telescoped(squares, variances, multiplicity(means[0].shape[1])), 0)
+    squares, variances = row_by_row(outer, all_means(factors)), row_by_row(pack, all_covariances(factors))
+    return jnp.maximum(_telescoped(squares, variances, multiplicity(factors.active.shape[0])), 0)
 
 
 def component(factors: Factors, slot: Array) -> tuple[Array, Array]:
@@ -36,11 +35,17 @@ def component(factors: Factors, slot: Array) -> tuple[Array, Array]:
 
     Cost: as `variance`, with R columns instead of R(R+1)/2.
     """
-    means, covariances = all_means(factors), all_covariances(factors)
-    columns = [mean[:, slot] for mean in means]
-    squares = [column[:, None] * mean for column, mean in zip(columns, means, strict=True)]
-    variances = [covariance[:, slot] for covariance in covariances]
-    twice = jnp.where(jnp.arange(means[0].shape[1]) == slot, 1, 2)
+    size = factors.active.shape[0]
+
+    def own(rows: Array) -> Array:
+        """The entries of this component (rows, 1 or R)."""
+        start, sizes = starts(slot, 1, rows.ndim), (rows.shape[0], 1, *rows.shape[2:])
+        return lax.dynamic_slice(rows, start, sizes, allow_negative_indices=False).reshape(rows.shape[0], -1)
+
+    squares = row_by_row(lambda means: own(means) * means, all_means(factors))
+    variances = row_by_row(own, all_covariances(factors))
+    twice = where(jnp.arange(size) == slot, 1, 2)
+    columns = [column[:, 0] for column in row_by_row(own, all_means(factors))]
     return outer_product(columns), _telescoped(squares, variances, twice)
 
 

@@ -16,7 +16,7 @@ from undertow.model import elbo
 from undertow.model.defaults import NEGLIGIBLE
 from undertow.model.factors import discounted, layout
 from undertow.model.factors.rows import all_covariances, all_means, row_weights, with_axis
-from undertow.model.flow import only_if
+from undertow.model.flow import end_to_end, only_if, where
 from undertow.model.linalg.symmetric import diagonal
 from undertow.model.types import EntryIndex, Factors
 
@@ -26,12 +26,11 @@ def update_precision(factors: Factors, time_weights: Array, prior: float) -> Fac
 
     `time_weights` are p_t (W,); `prior` is c0 = d0, here and below.
     """
-    shape = jnp.asarray(prior, time_weights.dtype)
-    rate = jnp.full_like(factors.precision_rate, prior)
-    rows = zip(row_weights(factors, time_weights), all_means(factors), all_covariances(factors), strict=True)
-    for weight, mean, covariance in rows:
-        shape = shape + weight.sum() / 2
-        rate = rate + weight @ (mean**2 + diagonal(covariance)) / 2
+    shape, rate = jnp.asarray(prior, time_weights.dtype), jnp.full_like(factors.precision_rate, prior)
+    diagonals = [diagonal(covariance) for covariance in all_covariances(factors)]
+    parts = row_weights(factors, time_weights), all_means(factors), diagonals
+    for weight, mean, variance in zip(*map(end_to_end, parts), strict=True):
+        shape, rate = shape + weight.sum() / 2, rate + weight @ (mean**2 + variance) / 2
     if factors.discounted is not None:
         shape, rate = shape + factors.discounted.row_count / 2, rate + factors.discounted.row_square / 2
     return replace(factors, precision_shape=jnp.broadcast_to(shape, rate.shape), precision_rate=rate)
@@ -46,9 +45,10 @@ def without(factors: Factors, component: Array) -> Factors:
     """The factors with one component pruned."""
     keep = jnp.arange(factors.active.shape[0]) != component
     smaller = replace(factors, active=factors.active & keep, discounted=discounted.without(factors.discounted, keep))
+    kept = keep.astype(factors.row_means.dtype)
+    both = kept[:, None] * kept
     for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
-        both = keep[:, None] & keep[None, :]
-        smaller = with_axis(smaller, axis, jnp.where(keep, mean, 0), jnp.where(both, covariance, 0))
+        smaller = with_axis(smaller, axis, mean * kept, covariance * both)
     return smaller
 
 
@@ -102,8 +102,8 @@ def prune_smallest(
     Returns:
         The first four as they are then, and whether a component was pruned.
     """
-    slot = jnp.argmin(jnp.where(factors.active, sizes(factors), jnp.inf))
-    smaller = without(factors, jnp.where(evaluate, -1, slot))
+    slot = jnp.argmin(where(factors.active, sizes(factors), jnp.inf))
+    smaller = without(factors, where(evaluate, -1, slot))
     rows_then = elbo.low_rank(smaller, time_weights, prior)
     own_mean, own_variance = layout.component(factors, slot, entry_index)
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
@@ -117,7 +117,7 @@ def prune_smallest(
         return smaller, carry[1] + own_mean, jnp.maximum(carry[2] - own_variance, 0)
 
     factors, residual, variance = only_if(prunes, pruned, (factors, residual, variance))
-    return (factors, residual, variance, jnp.where(prunes | evaluate, rows_then, rows)), prunes
+    return (factors, residual, variance, where(prunes | evaluate, rows_then, rows)), prunes
 
 
 def effective(factors: Factors, start: str) -> Array:

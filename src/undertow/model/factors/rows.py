@@ -19,7 +19,7 @@ contraction over the biggest, so the cost does not grow with the number of modes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,13 +27,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from undertow.model.defaults import SMALL_WINDOW
-from undertow.model.flow import shared
+from undertow.model.defaults import SMALL_PARTIAL, SMALL_WINDOW
+from undertow.model.flow import inverse_of, shared, where
 from undertow.model.linalg.symmetric import diagonal, inverse, pack, unpack
-from undertow.model.platform import on_cpu
+from undertow.model.platform import on_cpu, on_mesh
 from undertow.model.settings import Settings
-from undertow.model.types import Factors, put
+from undertow.model.types import Factors, put, taken
 
+Columns = Sequence[Array] | Mapping[int, Array]
+"""Columns by axis; those that are not used need not be there."""
 Sums = Callable[[Factors, int], Any]
 """G (rows, P) and g (rows, R) of all rows of an axis, given the factors as they are now, in the form `solve` takes."""
 Solution = tuple[Array, Array, Array]
@@ -61,7 +63,7 @@ def contract(tensor: Array, columns: Array, axis: int) -> Array:
     return product(tensor, axis)
 
 
-def collect(partial: Array, axes: list[int], columns: list[Array], keep: int) -> Array:
+def collect(partial: Array, axes: list[int], columns: Columns, keep: int) -> Array:
     """Multiply by the columns of every remaining axis but `keep` and sum it away: (…, K) → (size of keep, K)."""
     remaining = list(axes)
     for axis in axes:
@@ -74,9 +76,10 @@ def collect(partial: Array, axes: list[int], columns: list[Array], keep: int) ->
 def weighted_sum(array: Array, columns: Array, axis: int) -> Array:
     """Σ over an axis of (…, K) times its columns (size, K).
 
-    On CPUs the first axis is added up one by one: one pass over memory as it lies, instead of a strided reduction.
+    On CPUs the first axis of a large array is added up one by one: one pass over memory as it lies, instead of a
+    strided reduction.
     """
-    if axis > 0 or not on_cpu():
+    if axis > 0 or array.size <= SMALL_PARTIAL or not on_cpu():
         shape = [1] * array.ndim
         shape[axis], shape[-1] = columns.shape
         return (array * columns.reshape(shape)).sum(axis=axis)
@@ -104,16 +107,15 @@ def solve_rows(gram: Array, projection: Array, precision: Array, active: Array, 
     tiny = float(np.finfo(gram.dtype).eps)
     both = active[:, None] & active[None, :]
     used = weight > 0
-    inverse_weight = jnp.where(used, 1 / jnp.where(used, weight, 1), 0)
-    eye = jnp.eye(size, dtype=gram.dtype)
-    matrices = jnp.where(both, unpack(gram) * inverse_weight[:, None, None], 0) + eye * jnp.where(active, precision, 1)
-    scale = 1 / jnp.sqrt(diagonal(matrices))
-    covariance, solved = inverse(matrices * scale[:, :, None] * scale[:, None, :] + 4 * tiny * eye)
-    covariance = covariance * scale[:, :, None] * scale[:, None, :]
+    inverse_weight = inverse_of(weight)
+    eye = np.eye(size, dtype=gram.dtype)
+    matrices = where(both, unpack(gram) * inverse_weight[:, None, None], 0) + eye * where(active, precision, 1)
+    scale = lax.rsqrt(diagonal(matrices))
+    scales = scale[:, :, None] * scale[:, None, :]
+    covariance, solved = inverse(matrices * scales + 4 * tiny * eye)
+    covariance = where(both & used[:, None, None], covariance * scales, 0)
     scaled = projection * inverse_weight[:, None]
     mean = jnp.einsum("irk,ik->ir", covariance, scaled, precision=lax.Precision.HIGHEST)
-    mean = jnp.where(active & used[:, None], mean, 0)
-    covariance = jnp.where(both & used[:, None, None], covariance, 0)
     solved &= jnp.isfinite(mean).all(axis=-1)
     return mean, covariance, solved
 
@@ -128,16 +130,35 @@ def all_covariances(factors: Factors) -> list[Array]:
     return [factors.row_covariances, *factors.covariances]
 
 
+def row_by_row(work: Callable[[Array], Array], axes: list[Array]) -> list[Array]:
+    """Work on the rows of every axis: in one go, and then apart; on a mesh one axis after the other."""
+    if on_mesh():
+        return [work(rows) for rows in axes]
+    made, ends = work(jnp.concatenate(axes)), np.cumsum([rows.shape[0] for rows in axes])
+    return [made[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
 def moments(factors: Factors) -> list[Array]:
     """B by axis."""
-    rows = zip(all_means(factors), all_covariances(factors), strict=True)
-    return [second_moment(mean, covariance) for mean, covariance in rows]
+    return [moment(factors, axis) for axis in range(len(factors.means) + 1)]
+
+
+def moment(factors: Factors, axis: int) -> Array:
+    """B of one axis."""
+    return second_moment(all_means(factors)[axis], all_covariances(factors)[axis])
+
+
+def table(factors: Factors, axis: int) -> Array:
+    """B and ā of all rows of an axis, side by side (rows, P + R)."""
+    return jnp.concatenate([moment(factors, axis), all_means(factors)[axis]], axis=1)
 
 
 def only_row(factors: Factors, slot: Array) -> Factors:
     """The factors with the temporal row of one slot as their only one."""
     return replace(
-        factors, row_means=factors.row_means[slot][None], row_covariances=factors.row_covariances[slot][None]
+        factors,
+        row_means=taken(factors.row_means, slot)[None],
+        row_covariances=taken(factors.row_covariances, slot)[None],
     )
 
 
@@ -173,16 +194,17 @@ def solved(sums: tuple[Array, Array], factors: Factors, weight: Array) -> Soluti
     return solve_rows(*sums, factors.precision, factors.active, weight)
 
 
-def renewed(factors: Factors, axis: int, solution: Solution, relaxation: Array | float) -> tuple[Factors, Array]:
+def renewed(factors: Factors, axis: int, solution: Solution, relaxation: Array | float | None) -> tuple[Factors, Array]:
     """The factors with the rows of one axis as `solve_rows` has them, and how many failed.
 
     A row that cannot be solved keeps its last posterior: failures are reported, not passed on.
     """
     mean, covariance, solved = solution
     old_mean, old_covariance = all_means(factors)[axis], all_covariances(factors)[axis]
-    further = jnp.where(mean == 0, 0, relaxation * (mean - old_mean))  # without data, or inactive: 0
-    mean = jnp.where(solved[:, None], mean + further, old_mean)
-    covariance = jnp.where(solved[:, None, None], covariance, old_covariance)
+    if relaxation is not None:
+        mean = mean + where(mean == 0, 0, relaxation * (mean - old_mean))  # without data, or inactive: 0
+    mean = where(solved[:, None], mean, old_mean)
+    covariance = where(solved[:, None, None], covariance, old_covariance)
     return with_axis(factors, axis, mean, covariance), (~solved).sum(dtype=jnp.int32)
 
 
@@ -203,7 +225,7 @@ def coordinate_updates(
     axes: list[int],
     sums: Sums,
     time_weights: Array,
-    relaxation: Array | float,
+    relaxation: Array | float | None,
     failed: Array,
     solve: Callable[[Any, Factors, Array], Solution] = solved,
     then: Callable[[Factors, int], None] | None = None,
@@ -215,7 +237,7 @@ def coordinate_updates(
         axes: In this order; 0 is time.
         sums: G and g of all rows of an axis.
         time_weights: p_t (W,).
-        relaxation: β.
+        relaxation: β; None for none.
         failed: Rows that could not be solved so far.
         solve: Their update by these sums.
         then: Called after every axis, with the new factors.
@@ -242,16 +264,16 @@ def update_axes(
     time_weights: Array,
     updated: list[int],
     over: int,
-    relaxation: Array | float = 0.0,
+    relaxation: Array | float | None = None,
 ) -> tuple[Factors, Array]:
     """Updates of axes in turn that share the contraction over `over`; `weighted` is w y."""
     axes = [axis for axis in range(weights.ndim) if axis != over]
-    gram_part = contract(weights, second_moment(all_means(factors)[over], all_covariances(factors)[over]), over)
-    projection_part = contract(weighted, all_means(factors)[over], over)
+    parts = [contract(weights, moment(factors, over), over), contract(weighted, all_means(factors)[over], over)]
+    part, packed = jnp.concatenate(parts, axis=-1), parts[0].shape[-1]
 
     def sums(factors: Factors, axis: int) -> tuple[Array, Array]:
-        gram = collect(gram_part, axes, moments(factors), axis)
-        projection = collect(projection_part, axes, all_means(factors), axis)
+        both = collect(part, axes, {other: table(factors, other) for other in axes if other != axis}, axis)
+        gram, projection = both[:, :packed], both[:, packed:]
         if factors.discounted is not None and axis > 0:
             retention = factors.discounted.retention[axis - 1][:, None]
             gram = gram + retention * factors.discounted.gram[axis - 1]
@@ -263,7 +285,7 @@ def update_axes(
 
 
 def sweep(
-    factors: Factors, weights: Array, targets: Array, time_weights: Array, relaxation: Array | float = 0.0
+    factors: Factors, weights: Array, targets: Array, time_weights: Array, relaxation: Array | float | None = None
 ) -> tuple[Factors, Array]:
     """Update every axis once: the biggest mode, the other modes, the temporal rows."""
     weighted = weights * targets

@@ -20,6 +20,7 @@ from jax import Array, lax
 from undertow.model.defaults import SLICE_PRIOR
 from undertow.model.factors import predict
 from undertow.model.factors.rows import all_covariances, all_means, collect, contract, coordinate_updates, moments, plan
+from undertow.model.flow import where
 from undertow.model.linalg.symmetric import multiplicity, outer, pack
 from undertow.model.noise import contaminated, mixture, pooled
 from undertow.model.settings import Settings
@@ -58,7 +59,7 @@ def sweep(
     slice_weights: Array,
     time_weights: Array,
     missing: Missing,
-    relaxation: Array | float = 0.0,
+    relaxation: Array | float | None = None,
 ) -> tuple[Factors, Array]:
     """Update every axis once, in the order of `rows.sweep`; `slice_weights` are v (W,), values 0 where missing."""
     biggest, second = plan(values.shape)
@@ -146,14 +147,14 @@ def update(
 
 def squares(factors: Factors, window: Window, missing: Missing) -> Array:
     """Σ E r² over the observed entries of every slice (W,)."""
-    residual = jnp.where(window.mask, window.values - predict.low_rank(factors), 0)
-    return jnp.where(_seen(window), over_slice(residual**2) + variance_sums(factors, missing), 0)
+    residual = where(window.mask, window.values - predict.low_rank(factors), 0)
+    return where(_seen(window), over_slice(residual**2) + variance_sums(factors, missing), 0)
 
 
 def weights(state: Contaminated, window: Window, slice_weights: Array) -> Array:
     """v = ω τ̄ / φ (W,), 0 for slices of which nothing was observed."""
     found = slice_weights / (contaminated.typical_noise(state) * state.slice_scale)
-    return jnp.where(_seen(window), found, 0)
+    return where(_seen(window), found, 0)
 
 
 def _seen(window: Window) -> Array:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from undertow.model.factors.rows import with_axis
+from undertow.model.flow import where
 from undertow.model.settings import Settings
 from undertow.model.types import Factors, Window
 
@@ -27,8 +28,8 @@ def svd_start(settings: Settings, factors: Factors, window: Window, time_weights
         mean = jnp.concatenate([columns, padding], axis=1)
         covariance = jnp.broadcast_to(jnp.eye(size, dtype=dtype), (rows, size, size))
         if axis == 0:
-            mean = jnp.where(time_weights[:, None] > 0, mean, 0)
-            covariance = jnp.where(time_weights[:, None, None] > 0, covariance, 0)
+            mean = where(time_weights[:, None] > 0, mean, 0)
+            covariance = where(time_weights[:, None, None] > 0, covariance, 0)
         factors = with_axis(factors, axis, mean, covariance)
     return factors
 

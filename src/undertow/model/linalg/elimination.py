@@ -18,6 +18,7 @@ from jax import Array, lax
 
 from undertow.model import platform
 from undertow.model.defaults import ELIMINATION_LARGEST, KERNEL_NUMBERS
+from undertow.model.flow import starts, where
 
 Result = TypeVar("Result")
 
@@ -45,18 +46,21 @@ def eliminated(matrices: Array, then: Callable[[Array, Array], Result], otherwis
 
 def one_by_one(matrices: Array) -> tuple[Array, Array]:
     """Column by column, all matrices in each operation."""
-    size = matrices.shape[-1]
-    positions = jnp.arange(size)
+    count, size, _ = matrices.shape
+    eye = np.eye(size, dtype=matrices.dtype)
 
     def turn(step: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         work, pivots = carry  # rows come last: every operation runs over all matrices
-        here = positions == step
-        row, column = (lax.dynamic_index_in_dim(work, step, axis, keepdims=False) for axis in (0, 1))
-        pivot = lax.dynamic_index_in_dim(row, step, 0, keepdims=False)
-        row = jnp.where(here[:, None], 1, row) / pivot
-        column = jnp.where(here[:, None], 0, column)
-        work = jnp.where(here[None, :, None], 0, work) - column[:, None] * row
-        return jnp.where(here[:, None, None], row, work), lax.dynamic_update_index_in_dim(pivots, pivot, step, 0)
+        unit = lax.dynamic_slice(eye, starts(step, 0, 2), (1, size), allow_negative_indices=False).reshape(size, 1)
+        row, column = (
+            lax.dynamic_slice(work, starts(step, axis, 3), sizes, allow_negative_indices=False).reshape(-1, count)
+            for axis, sizes in enumerate(((1, size, count), (size, 1, count)))
+        )
+        pivot = lax.dynamic_slice(row, starts(step, 0, 2), (1, count), allow_negative_indices=False)
+        # What is subtracted from the pivot's own row leaves 1/pivot of it: pivot − 1 times that.
+        row = where(unit > 0, 1, row) / pivot
+        work = where(unit[:, 0, None] > 0, unit[:, None], work) - (column - unit)[:, None] * row
+        return work, lax.dynamic_update_slice(pivots, pivot, starts(step, 0, 2), allow_negative_indices=False)
 
     work = jnp.moveaxis(matrices, 0, -1)
     work, pivots = lax.fori_loop(0, size, turn, (work, work[0]))
@@ -75,7 +79,7 @@ def in_registers(matrices: Array, interpret: bool = False) -> tuple[Array, Array
     # What is added must be invertible too: 1 on the diagonal.
     rows, positions = jnp.arange(count + more)[:, None, None], jnp.arange(padded)
     added = (positions[:, None] == positions) & ((rows >= count) | (positions >= size))
-    filled = jnp.where(added, 1, filled)
+    filled = where(added, 1, filled)
     square = pallas.BlockSpec((block, padded, padded), lambda number: (number, 0, 0))
     inverses, pivots = pallas.pallas_call(
         partial(_eliminate, size=size),
@@ -100,14 +104,14 @@ def _eliminate(matrices: Any, inverses: Any, pivots: Any, *, size: int) -> None:
 
     def turn(step: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         work, pivots = carry
-        row = jnp.where(down == step, work, 0).sum(axis=1)
-        column = jnp.where(along == step, work, 0).sum(axis=2)
-        pivot = jnp.where(position == step, row, 0).sum(axis=1)[:, None]
-        row = jnp.where(position == step, 1, row) / pivot
-        column = jnp.where(position == step, 0, column)
-        work = jnp.where(along == step, 0, work) - column[:, :, None] * row[:, None, :]
-        work = jnp.where(down == step, jnp.broadcast_to(row[:, None, :], work.shape), work)
-        return work, jnp.where(position == step, pivot, pivots)
+        row = where(down == step, work, 0).sum(axis=1)
+        column = where(along == step, work, 0).sum(axis=2)
+        pivot = where(position == step, row, 0).sum(axis=1)[:, None]
+        row = where(position == step, 1, row) / pivot
+        column = where(position == step, 0, column)
+        work = where(along == step, 0, work) - column[:, :, None] * row[:, None, :]
+        work = where(down == step, jnp.broadcast_to(row[:, None, :], work.shape), work)
+        return work, where(position == step, pivot, pivots)
 
     first, last = jnp.int32(0), jnp.int32(size)
     inverses[...], pivots[...] = lax.fori_loop(first, last, turn, (start, jnp.ones_like(start[:, :, 0])))

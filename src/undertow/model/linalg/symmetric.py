@@ -53,7 +53,7 @@ def _checked(result: Array, pivots: Array) -> tuple[Array, Array]:
 
 def _by_cholesky(matrices: Array) -> tuple[Array, Array]:
     lower = jnp.linalg.cholesky(matrices)
-    eye = jnp.broadcast_to(jnp.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
+    eye = jnp.broadcast_to(np.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
     root = solve_triangular(lower, eye, lower=True)
     result = jnp.einsum("irk,irl->ikl", root, root, precision=lax.Precision.HIGHEST)
     return result, jnp.isfinite(result).all(axis=(-2, -1))

@@ -22,13 +22,13 @@ from jax import Array, lax
 from undertow.model.defaults import ADAPT_EVERY, CHANGED, MISFIT, POOL_LARGEST
 from undertow.model.factors import discounted, layout
 from undertow.model.factors.rows import with_row
-from undertow.model.flow import choose
+from undertow.model.flow import choose, shared, where
 from undertow.model.level import mean_of, variance_of
 from undertow.model.noise import pooled, tempering, updates
 from undertow.model.noise.mixture import noise_now, precision, rate_prior, robustness_weight
 from undertow.model.noise.robust_start import fit_row
 from undertow.model.settings import Settings
-from undertow.model.types import Contaminated, Factors, Level, Window, along_time, put
+from undertow.model.types import Contaminated, Factors, Level, Window, along_time, put, taken
 
 update = updates.update
 too_wide = tempering.too_wide
@@ -92,15 +92,16 @@ def changed(state: Contaminated, window: Window) -> Array:
     """Whether the newest slice, as it was initialised, is far noisier than usual or mostly flagged; not before the
     third."""
     slot = window.newest
-    mostly = state.probability[slot].sum() > window.mask[slot].sum() / 2
-    return (mostly | (state.slice_scale[slot] > CHANGED)) & (window.filled > 2)
+    mostly = taken(state.probability, slot).sum() > taken(window.mask, slot).sum() / 2
+    return (mostly | (taken(state.slice_scale, slot) > CHANGED)) & (window.filled > 2)
 
 
 def adapt_likely(settings: Settings, state: Contaminated, window: Window) -> Array:
     """Whether it is time to check the rank, or the newest slice asks for it."""
     slot, noise = window.newest, typical_noise(state)
     usual = usual_noise(state, window.slice_weights(settings.forgetting))
-    return (slot % ADAPT_EVERY == 0) | (state.slice_scale[slot] * noise > MISFIT * usual)
+    its_turn = lax.rem(slot, jnp.asarray(ADAPT_EVERY, slot.dtype)) == 0
+    return its_turn | (taken(state.slice_scale, slot) * noise > MISFIT * usual)
 
 
 def one_slice(state: Contaminated) -> Contaminated:
@@ -110,7 +111,7 @@ def one_slice(state: Contaminated) -> Contaminated:
 
 def unobserved(state: Contaminated, slot: Array, like: Array) -> Contaminated:
     """The state for a window of one slice of `like`'s shape: that in `slot`, as if nothing had been observed."""
-    return replace(state, probability=like, slice_scale=state.slice_scale[slot][None])
+    return replace(state, probability=like, slice_scale=taken(state.slice_scale, slot)[None])
 
 
 def cleared(state: Contaminated) -> Contaminated:
@@ -134,7 +135,7 @@ def candidate_weights(state: Contaminated, window: Window, slice_weights: Array)
 
 def level_weights(state: Contaminated, slot: Array) -> tuple[Array, Array]:
     """Of one slice: the fraction of its precision that each entry keeps, and the noise variance of all entries."""
-    return robustness_weight(state, state.probability[slot], state.slice_scale[slot]), noise_now(state)
+    return robustness_weight(state, taken(state.probability, slot), taken(state.slice_scale, slot)), noise_now(state)
 
 
 def finish(
@@ -152,13 +153,13 @@ def finish(
 def outliers(state: Contaminated, window: Window, slot: Array, residual: Array) -> tuple[Array, Array]:
     """S̄ = ρ (1 − φ/κ) r and ρ of one slice; `residual` is that slice's."""
     del window
-    rho = state.probability[slot]
-    return rho * (1 - state.slice_scale[slot] / state.ratio) * residual, rho
+    rho = taken(state.probability, slot)
+    return rho * (1 - taken(state.slice_scale, slot) / state.ratio) * residual, rho
 
 
 def noise_variance(state: Contaminated, slot: Array) -> Array:
     """Variance of a new observation around the low rank in one slice: φ E[1/τ_i] (I_1, …, I_N)."""
-    return state.slice_scale[slot] * pooled.predictive_variance(state.noise_shape, state.noise_rate)
+    return taken(state.slice_scale, slot) * pooled.predictive_variance(state.noise_shape, state.noise_rate)
 
 
 def typical_noise(state: Contaminated) -> Array:
@@ -173,11 +174,16 @@ def usual_noise(state: Contaminated, slice_weights: Array) -> Array:
     there. This is where they will end: the factor at which that prior is largest.
     """
     kept, total = slice_weights @ (1 / state.slice_scale), slice_weights.sum()
-    return typical_noise(state) * jnp.where(total > 0, total / jnp.where(kept > 0, kept, 1), 1)
+    return typical_noise(state) * where(total > 0, total / where(kept > 0, kept, 1), 1)
 
 
 def _weights(state: Contaminated, window: Window, slice_weights: Array, scale: Array) -> Array:
-    along = along_time(scale, window.values)
-    robustness = along_time(slice_weights, window.values) * precision(state)
-    robustness = robustness * robustness_weight(state, state.probability, along)
-    return jnp.where(window.mask, robustness, 0)
+    return _entry_weights(precision(state), state.ratio, state.probability, window.mask, slice_weights, scale)
+
+
+@shared
+def _entry_weights(
+    noise: Array, ratio: Array, probability: Array, mask: Array, slice_weights: Array, scale: Array
+) -> Array:
+    usual, outlying = along_time(slice_weights / scale, mask), along_time(slice_weights / ratio, mask)
+    return where(mask, noise * ((1 - probability) * usual + probability * outlying), 0)

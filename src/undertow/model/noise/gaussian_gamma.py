@@ -18,6 +18,7 @@ from jax import Array, lax
 from undertow.model.defaults import PAPER_ITERATIONS, PAPER_PRIOR
 from undertow.model.factors import predict
 from undertow.model.factors.rows import plan, single_row, update_axes, with_row
+from undertow.model.flow import where
 from undertow.model.noise import pooled
 from undertow.model.settings import Settings
 from undertow.model.types import Factors, GaussianGamma, Level, Window, along_time, over_slice
@@ -82,7 +83,7 @@ def infer(state: GaussianGamma, factors: Factors, window: Window, level: Level |
     values, mask = window.values[slot][None], window.mask[slot][None]
     biggest, _ = plan(values.shape)
     tau = state.noise_shape / state.noise_rate
-    weights = jnp.where(mask, tau, 0)
+    weights = where(mask, tau, 0)
     time_weights = jnp.ones(1, values.dtype)
 
     def turn(_: int, carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
@@ -90,7 +91,7 @@ def infer(state: GaussianGamma, factors: Factors, window: Window, level: Level |
         row, unsolved = update_axes(row, weights, weights * (values - sparse), time_weights, [0], biggest)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
         variance = 1 / (gamma + tau)
-        sparse = jnp.where(mask, variance * tau * (values - predict.low_rank(row)), 0)
+        sparse = where(mask, variance * tau * (values - predict.low_rank(row)), 0)
         return row, sparse, (PAPER_PRIOR + 0.5) / (PAPER_PRIOR + (sparse**2 + variance) / 2)
 
     start = (single_row(factors), jnp.zeros_like(values), jnp.ones_like(values))
@@ -102,7 +103,7 @@ def infer(state: GaussianGamma, factors: Factors, window: Window, level: Level |
 def weights_and_targets(state: GaussianGamma, window: Window, slice_weights: Array) -> tuple[Array, Array]:
     """ω O τ̄ and y − S̄, each (W, I_1, …, I_N)."""
     weights = along_time(slice_weights, window.values) * (state.noise_shape / state.noise_rate)
-    return jnp.where(window.mask, weights, 0), window.values - state.sparse
+    return where(window.mask, weights, 0), window.values - state.sparse
 
 
 def candidate_weights(state: GaussianGamma, window: Window, slice_weights: Array) -> Array:
@@ -153,7 +154,7 @@ def update_sparse(state: GaussianGamma, window: Window, residual: Array) -> Gaus
     """σ² = 1/(γ̄ + τ̄), s̄ = σ² τ̄ (y − x̄), newest slice, observed entries."""
     tau = state.noise_shape / state.noise_rate
     variance = 1 / (state.gamma_shape / state.gamma_rate + tau)
-    sparse = jnp.where(window.mask[window.newest], variance * tau * residual[window.newest], 0)
+    sparse = where(window.mask[window.newest], variance * tau * residual[window.newest], 0)
     return replace(state, sparse=state.sparse.at[window.newest].set(sparse), sparse_variance=variance)
 
 
@@ -169,7 +170,7 @@ def squares(state: GaussianGamma, window: Window, residual: Array, variance: Arr
     """E[(y − x − s)²] where observed, 0 elsewhere (W, I_1, …, I_N). No expanded terms, so nothing cancels."""
     square = (residual - state.sparse) ** 2 + variance
     square = square.at[window.newest].add(state.sparse_variance)
-    return jnp.where(window.mask, square, 0)
+    return where(window.mask, square, 0)
 
 
 def update_noise(
@@ -188,8 +189,8 @@ def update_noise(
 def outliers(state: GaussianGamma, window: Window, slot: Array, residual: Array) -> tuple[Array, Array]:
     """S̄ of one slice, and the fraction of its residual that S takes (the paper has no probability): s̄ / (y − x̄)."""
     sparse = state.sparse[slot]
-    fraction = jnp.where(residual != 0, sparse / jnp.where(residual != 0, residual, 1), 0)
-    return sparse, jnp.where(window.mask[slot], jnp.clip(fraction, 0, 1), 0)
+    fraction = where(residual != 0, sparse / where(residual != 0, residual, 1), 0)
+    return sparse, where(window.mask[slot], jnp.clip(fraction, 0, 1), 0)
 
 
 def noise_variance(state: GaussianGamma, slot: Array) -> Array:

@@ -9,7 +9,7 @@ from jax.nn import sigmoid
 
 from undertow.model.defaults import CHI_SQUARE_MEDIAN, MEDIAN_SAMPLE, NO_OUTLIERS, SLICE_PRIOR, SMALLEST_SCALE
 from undertow.model.factors import layout
-from undertow.model.flow import shared
+from undertow.model.flow import shared, where
 from undertow.model.noise.special import digamma
 from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, EntryIndex, over_slice
@@ -17,13 +17,18 @@ from undertow.model.types import Contaminated, EntryIndex, over_slice
 
 def rate_prior(settings: Settings) -> tuple[Array, float]:
     """Parameters of the prior Beta(α0, β0) of π. Where the model is not robust, nothing is an outlier."""
-    flagged = jnp.where(settings.robust, settings.outlier_rate * settings.outlier_rate_strength, NO_OUTLIERS)
+    flagged = where(settings.robust, settings.outlier_rate * settings.outlier_rate_strength, NO_OUTLIERS)
     return flagged, (1 - settings.outlier_rate) * settings.outlier_rate_strength
 
 
 def log_rates(state: Contaminated) -> Array:
     """E ln π and E ln(1−π) (2,)."""
-    digammas = digamma(jnp.stack([state.rate_a, state.rate_b, state.rate_a + state.rate_b]))
+    return _log_rates(state.rate_a, state.rate_b)
+
+
+@shared
+def _log_rates(rate_a: Array, rate_b: Array) -> Array:
+    digammas = digamma(jnp.stack([rate_a, rate_b, rate_a + rate_b]))
     return digammas[:2] - digammas[2]
 
 
@@ -44,10 +49,9 @@ def robustness_weight(state: Contaminated, probability: Array, scale: Array) -> 
 
 def energies(state: Contaminated, mask: Array, square: Array) -> Array:
     """τ̄ E r², 0 where nothing was observed. All sums are taken of this: one array of the window's size is enough."""
-    return jnp.where(mask, precision(state) * square, 0)
+    return where(mask, precision(state) * square, 0)
 
 
-@shared
 def outlier_probability(
     state: Contaminated, mask: Array, square: Array, scale: Array, rates: Array | None = None
 ) -> Array:
@@ -55,23 +59,30 @@ def outlier_probability(
 
     `rates` are the `log_rates`, where they are known already.
     """
-    log_rate, log_other = log_rates(state) if rates is None else rates
-    logit = log_rate - log_other - jnp.log(state.ratio / scale) / 2
-    logit = logit + energies(state, mask, square) * (1 / scale - 1 / state.ratio) / 2
-    return jnp.where(mask, sigmoid(logit), 0)
+    rates = log_rates(state) if rates is None else rates
+    return _probability(energies(state, mask, square), mask, scale, state.ratio, rates)
 
 
 @shared
+def _probability(energy: Array, mask: Array, scale: Array, ratio: Array, rates: Array) -> Array:
+    logit = rates[0] - rates[1] - jnp.log(ratio / scale) / 2 + energy * (1 / scale - 1 / ratio) / 2
+    return where(mask, sigmoid(logit), 0)
+
+
 def slice_scales(state: Contaminated, mask: Array, probability: Array, square: Array) -> Array:
     """φ_t = (ν + Σ O (1−ρ) τ̄ E r²) / (ν + Σ O (1−ρ)), at most κ."""
-    energy = over_slice((1 - probability) * energies(state, mask, square))
-    count = over_slice(mask.astype(energy.dtype)) - over_slice(probability)
-    return scale_by(state, energy, count)
+    return _slice_scales(energies(state, mask, square), mask, probability, state.ratio)
 
 
-def scale_by(state: Contaminated, energy: Array, count: Array) -> Array:
+@shared
+def _slice_scales(energy: Array, mask: Array, probability: Array, ratio: Array) -> Array:
+    usual = over_slice((1 - probability) * energy)
+    return scale_by(ratio, usual, over_slice(mask.astype(energy.dtype)) - over_slice(probability))
+
+
+def scale_by(ratio: Array, energy: Array, count: Array) -> Array:
     """The same, given both sums of every slice."""
-    return jnp.minimum((SLICE_PRIOR + energy) / (SLICE_PRIOR + count), state.ratio)
+    return jnp.minimum((SLICE_PRIOR + energy) / (SLICE_PRIOR + count), ratio)
 
 
 def slice_worth(state: Contaminated, mask: Array, square: Array, rates: Array | None = None) -> Array:
@@ -80,20 +91,19 @@ def slice_worth(state: Contaminated, mask: Array, square: Array, rates: Array | 
     log_rate, log_other = log_rates(state) if rates is None else rates
     usual = log_other - jnp.log(scale) / 2 - energy / scale / 2
     outlying = log_rate - jnp.log(state.ratio) / 2 - energy / state.ratio / 2
-    entries = jnp.where(mask, jnp.logaddexp(usual, outlying), 0).sum()
+    entries = where(mask, jnp.logaddexp(usual, outlying), 0).sum()
     return entries - (jnp.log(scale) + 1 / scale).sum() * SLICE_PRIOR / 2
 
 
-def first_scale(state: Contaminated, mask: Array, square: Array, entry_index: EntryIndex | None = None) -> Array:
+def median_scale(state: Contaminated, mask: Array, square: Array, entry_index: EntryIndex | None = None) -> Array:
     """φ (1,) of a slice of which nothing is known yet, by its median: outliers, if they are few, do not count."""
-    return jnp.minimum(median_scale(state, mask, square, entry_index), state.ratio)
+    return _median_scale(precision(state) * square, mask, entry_index)
 
 
 @shared
-def median_scale(state: Contaminated, mask: Array, square: Array, entry_index: EntryIndex | None) -> Array:
-    """The same, however large."""
-    middle = median(sample(jnp.where(mask, precision(state) * square, jnp.nan), entry_index)) / CHI_SQUARE_MEDIAN
-    return jnp.maximum(jnp.where(mask.any(), middle, 1), SMALLEST_SCALE)[None]
+def _median_scale(energy: Array, mask: Array, entry_index: EntryIndex | None) -> Array:
+    middle = median(sample(where(mask, energy, jnp.nan), entry_index)) / CHI_SQUARE_MEDIAN
+    return jnp.maximum(where(mask.any(), middle, 1), SMALLEST_SCALE)[None]
 
 
 def median(values: Array) -> Array:
@@ -103,10 +113,10 @@ def median(values: Array) -> Array:
     """
     bits = jnp.dtype(f"int{8 * values.dtype.itemsize}")
     missing = jnp.isnan(values)
-    ordered = lax.sort(jnp.where(missing, np.iinfo(bits).max, lax.bitcast_convert_type(values, bits)), is_stable=False)
+    ordered = lax.sort(where(missing, np.iinfo(bits).max, lax.bitcast_convert_type(values, bits)), is_stable=False)
     count = values.size - missing.sum()
-    middle = ordered[jnp.maximum(jnp.stack([count - 1, count]) // 2, 0)]
-    return jnp.where(count > 0, lax.bitcast_convert_type(middle, values.dtype).mean(), jnp.nan)
+    middle = ordered[jnp.maximum(jnp.stack([count - 1, count]) >> 1, 0)]
+    return where(count > 0, lax.bitcast_convert_type(middle, values.dtype).mean(), jnp.nan)
 
 
 def sample(values: Array, entry_index: EntryIndex | None = None) -> Array:

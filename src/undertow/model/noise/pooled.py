@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array, lax
 
 from undertow.model.defaults import LEAST_NOISE_POWER, POOL_ITERATIONS, POOL_LARGEST, POOL_SMALLEST, POOL_STEP
-from undertow.model.flow import shared
+from undertow.model.flow import each, shared, where
 from undertow.model.noise.special import digamma, gamma_ratio
 
 
@@ -47,7 +47,7 @@ def pooled_rate(shapes: Array, rate: Array, counts: Array, sums: Array, least: A
 
     def turn(_: int, quick: Array) -> Array:
         energy, observed, _all = over(quick)
-        return jnp.where(observed > 0, jnp.maximum(energy / jnp.where(observed > 0, observed, 1), least), rate)
+        return where(observed > 0, jnp.maximum(energy / where(observed > 0, observed, 1), least), rate)
 
     def loss(candidate: Array) -> Array:
         return (counts / 2 * jnp.log(candidate) + (shapes + counts / 2) * jnp.log1p(sums / (2 * candidate))).sum()
@@ -55,12 +55,12 @@ def pooled_rate(shapes: Array, rate: Array, counts: Array, sums: Array, least: A
     quick = lax.fori_loop(0, POOL_ITERATIONS, turn, rate)
     safe = jnp.maximum(shapes.sum() / over(rate)[2], least)
     losses = jax.vmap(loss)(jnp.stack([quick, rate]))
-    return jnp.where(losses[0] <= losses[1], quick, safe)
+    return where(losses[0] <= losses[1], quick, safe)
 
 
 def shared_variance(before: Array, count: Array, total: Array, floor: Array) -> Array:
     """The noise variance of all entries, Σs/Σn; as before where nothing was observed."""
-    return jnp.where(count > 0, jnp.maximum(total / jnp.where(count > 0, count, 1), floor), before)
+    return where(count > 0, jnp.maximum(total / where(count > 0, count, 1), floor), before)
 
 
 def pool_elbo(pool_shape: Array, rate: Array, counts: Array, sums: Array) -> Array:
@@ -73,16 +73,17 @@ def pool_elbo(pool_shape: Array, rate: Array, counts: Array, sums: Array) -> Arr
 def better_pool(pool_shape: Array, pool_rate: Array, counts: Array, sums: Array) -> tuple[Array, Array]:
     """(α, b): the best of α, 1.5α and α/1.5 by the ELBO with τ integrated out, each with its own b."""
     steps = jnp.asarray([1, POOL_STEP, 1 / POOL_STEP], sums.dtype)
-    shapes = jnp.clip(pool_shape * steps, POOL_SMALLEST, POOL_LARGEST)
+    shapes = jnp.minimum(jnp.maximum(pool_shape * steps, POOL_SMALLEST), POOL_LARGEST)
 
     def candidate(shape: Array) -> tuple[Array, Array]:
         start = pool_rate * shape / pool_shape
         rate = pooled_rate(shape, start, counts, sums, noise_floor(sums.dtype) * shape)
         return rate, pool_elbo(shape, rate, counts, sums)
 
-    rates, scores = jax.vmap(candidate)(shapes)
-    best = jnp.argmax(scores)
-    return shapes[best], rates[best]
+    rates, scores = each(candidate, shapes)
+    best = scores == scores.max()
+    shape, rate = where(best, jnp.stack([shapes, rates]), 0).max(axis=1)  # equal scores: the same candidate
+    return shape, rate
 
 
 def expected_log(shape: Array, rate: Array) -> Array:

@@ -12,7 +12,7 @@ from jax import Array, lax
 from undertow.model.defaults import FEW_OUTLIERS_ITERATIONS, SCALE_TOLERANCE, START_ITERATIONS, START_TOLERANCE
 from undertow.model.factors import layout
 from undertow.model.factors.rows import single_row
-from undertow.model.flow import either
+from undertow.model.flow import either, where
 from undertow.model.noise.mixture import (
     energies,
     log_rates,
@@ -58,7 +58,7 @@ def fit_row(state: Contaminated, factors: Factors, window: Window, level_varianc
     weight, rates = jnp.ones(1, values.dtype), log_rates(state)
 
     def regressed(row: Factors, robustness: Array) -> tuple[Factors, Array]:
-        weights = jnp.where(mask, precision(state) * robustness, 0)
+        weights = where(mask, precision(state) * robustness, 0)
         row, unsolved = layout.update_rows(row, weights, weights * values, weight, entry_index)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
         residual = values - layout.low_rank(row, entry_index)
@@ -71,7 +71,7 @@ def fit_row(state: Contaminated, factors: Factors, window: Window, level_varianc
             now = replace(state, ratio=fit.ratio)
             size = jnp.maximum(fit.scale, energies(state, mask, fit.square))
             robustness = robustness_weight(now, fit.probability, fit.scale)
-            row, square = regressed(fit.row, jnp.where(first, 1 / jnp.sqrt(fit.scale * size), robustness))
+            row, square = regressed(fit.row, where(first, 1 / jnp.sqrt(fit.scale * size), robustness))
 
             def by_median() -> tuple[Array, Array, Array]:
                 scale = median_scale(state, mask, square, entry_index)
@@ -120,8 +120,8 @@ def explained(state: Contaminated, mask: Array, fit: Fit, rates: Array) -> Fit:
         def turn(so_far: Explanation) -> Explanation:
             again, rho = so_far.turns > 0, so_far.probability
             ratio = (state.rate_a * state.ratio + (rho * energy).sum()) / (state.rate_a + rho.sum())
-            now = replace(state, ratio=jnp.where(again, jnp.maximum(ratio, state.ratio), state.ratio))
-            scale = jnp.where(again, slice_scales(now, mask, rho, fit.square), first_scale)
+            now = replace(state, ratio=where(again, jnp.maximum(ratio, state.ratio), state.ratio))
+            scale = where(again, slice_scales(now, mask, rho, fit.square), first_scale)
             probability = outlier_probability(now, mask, fit.square, scale, rates)
             return Explanation(probability, scale, now.ratio, so_far.turns + 1)
 
@@ -133,5 +133,5 @@ def explained(state: Contaminated, mask: Array, fit: Fit, rates: Array) -> Fit:
     noisy = slice_scales(state, mask, jnp.zeros_like(energy), fit.square)
     few = jnp.minimum(fit.scale, state.ratio)
     both, worth = lax.map(explanation, (jnp.stack([noisy, few]), jnp.asarray([1, 1 + FEW_OUTLIERS_ITERATIONS])))
-    best = jax.tree.map(lambda two: jnp.where(worth[1] > worth[0], two[1], two[0]), both)
+    best = jax.tree.map(lambda two: where(worth[1] > worth[0], two[1], two[0]), both)
     return fit._replace(probability=best.probability, scale=best.scale, ratio=best.ratio)

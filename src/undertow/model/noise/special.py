@@ -6,44 +6,71 @@ of its log-Gammas have no digits left in float32. Divisions and logarithms are f
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from undertow.model.flow import shared
 
 SHIFT = 4
-"""Series in 1/x begin at x + 4, where eight terms are exact to ten digits."""
+"""Series in 1/x begin at x + 4, where eight terms are exact to ten digits, and four to eight."""
 DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
 LOG_GAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+TERMS = {"float32": 4, "float64": 8}
+FEW = 32
+"""Up to so many numbers are handed over as if they were so many: then all calls with few share a piece of program."""
 
 
-@shared
 def digamma(x: Array) -> Array:
     """ψ(x) = ln z − 1/2z − Σ B_2k / (2k z^2k) − Σ_{k<4} 1/(x + k), with z = x + 4."""
-    inverse = 1 / (x + SHIFT)
-    # Σ 1/(x + k) as one fraction, of factors at most 1: nothing can overflow.
-    above, below = jnp.zeros_like(x), jnp.ones_like(x)
-    for offset in range(SHIFT):
-        factor = (x + offset) * inverse
-        above, below = above * factor + below, below * factor
-    terms = 0.5 + _series(DIGAMMA, inverse) + above / below
-    return jnp.log(x + SHIFT) - terms * inverse
+    return _flat(_digamma, x)
 
 
-@shared
 def gamma_ratio(base: Array | float, step: Array) -> Array:
     """ln Γ(base + step) − ln Γ(base) − step·ln base, accurate for large base in float32.
 
     Stirling's series after a shift by 4, so that no two large logarithms are subtracted.
     """
-    high, low = base + SHIFT + step, jnp.asarray(base + SHIFT, step.dtype)
-    over_high, over_low = 1 / high, 1 / low
-    above, below, end = jnp.ones_like(step), jnp.ones_like(low), base + step
-    for offset in range(SHIFT):  # each factor is at most 1
-        above, below = above * ((end + offset) * over_high), below * ((base + offset) * over_low)
-    series = _series(LOG_GAMMA, over_high) - _series(LOG_GAMMA, over_low)
-    main = (high - 0.5 - SHIFT) * jnp.log1p(step * over_low) - step + step * jnp.log1p(SHIFT / base)
-    return main + series - jnp.log(above / below)
+    return _flat(_gamma_ratio, jnp.asarray(base, step.dtype), step)
+
+
+def _flat(function: Callable[..., Array], *arguments: Array) -> Array:
+    """The function of the arguments, handed over as a vector where they are few."""
+    shape = jnp.broadcast_shapes(*(argument.shape for argument in arguments))
+    size = math.prod(shape)
+    dtype = arguments[0].dtype
+    arrays = [jnp.broadcast_to(jnp.asarray(argument, dtype), shape) for argument in arguments]
+    if size >= FEW:
+        return function(*arrays)
+    padded = [lax.pad(array.reshape(-1), jnp.ones((), dtype), [(0, FEW - size, 0)]) for array in arrays]
+    return function(*padded)[:size].reshape(shape)
+
+
+@shared
+def _digamma(x: Array) -> Array:
+    inverse = 1 / (x + SHIFT)
+    # Σ 1/(x + k) as one fraction, of factors at most 1: nothing can overflow.
+    above, below = x * inverse + (x + 1) * inverse, x * inverse * ((x + 1) * inverse)
+    for offset in range(2, SHIFT):
+        factor = (x + offset) * inverse
+        above, below = above * factor + below, below * factor
+    return jnp.log(x + SHIFT) - (0.5 + _series(DIGAMMA, inverse) + above / below) * inverse
+
+
+@shared
+def _gamma_ratio(base: Array, step: Array) -> Array:
+    end = base + step
+    both = jnp.stack([end, base])
+    over = 1 / (both + SHIFT)
+    product = both * over
+    for offset in range(1, SHIFT):  # each factor is at most 1
+        product = product * ((both + offset) * over)
+    # All that belongs to one of the two alone, with a minus for the end.
+    own = jnp.log(product) - _series(LOG_GAMMA, over)
+    main = (end - 0.5) * jnp.log1p(step * over[1]) - step + step * jnp.log1p(SHIFT / base)
+    return main + own[1] - own[0]
 
 
 def log_beta_change(prior: Array, posterior: Array) -> Array:
@@ -55,9 +82,10 @@ def log_beta_change(prior: Array, posterior: Array) -> Array:
 
 
 def _series(coefficients: tuple[float, ...], inverse: Array) -> Array:
-    """Σ_k c_k / x^(2k+1), of 1/x."""
+    """Σ_k c_k / x^(2k+1), of 1/x; as many terms as the type has digits for."""
     square = inverse * inverse
-    total = coefficients[-1] * square
-    for coefficient in reversed(coefficients[1:-1]):
-        total = (total + coefficient) * square
-    return (total + coefficients[0]) * inverse
+    *others, last = coefficients[: TERMS[inverse.dtype.name]]
+    total = last * square + others.pop()
+    for coefficient in reversed(others):
+        total = total * square + coefficient
+    return total * inverse

@@ -15,6 +15,7 @@ from jax import Array
 
 from undertow.model.defaults import CHI_SQUARE_MEDIAN, TOO_WIDE
 from undertow.model.factors import layout
+from undertow.model.flow import shared, where
 from undertow.model.level import mean_of
 from undertow.model.noise.mixture import median, precision, sample
 from undertow.model.noise.updates import update_probability
@@ -25,7 +26,7 @@ from undertow.model.types import Contaminated, Factors, Level, Window, along_tim
 def shut_out(state: Contaminated, window: Window, slice_weights: Array) -> Array:
     """Whether some row of some mode is mostly flagged."""
     # More than half of what was observed there: a positive sum.
-    excess = jnp.where(window.mask, state.probability - 0.5, 0)
+    excess = where(window.mask, state.probability - 0.5, 0)
     largest = [
         layout.row_sums(slice_weights, excess, mode, window.entry_index).max() for mode in range(layout.modes(window))
     ]
@@ -37,7 +38,7 @@ def reset_noise(
 ) -> Contaminated:
     """Noise as large as all residuals, flagged ones included, and outliers judged by that."""
     square = (window.values - mean_of(level) - layout.low_rank(factors, window.entry_index)) ** 2
-    per_slice = over_slice(jnp.where(window.mask, precision(state) * square, 0))
+    per_slice = over_slice(where(window.mask, precision(state) * square, 0))
     count = over_slice(window.mask.astype(square.dtype))
     factor = jnp.maximum(slice_weights @ per_slice / jnp.maximum(slice_weights @ count, 1), 1)
     state = replace(
@@ -52,14 +53,14 @@ def reset_noise(
 
 def too_wide(settings: Settings, state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
     """Whether the noise is too wide for more than half of the residuals. Counted: a median would have to be sorted."""
-    scaled = sample(_scaled_squares(state, window, residual, variance), window.entry_index)
+    scaled = _sampled(state, window, residual, variance)
     small = (scaled < TOO_WIDE * CHI_SQUARE_MEDIAN).sum()
     return settings.robust & (2 * small > (~jnp.isnan(scaled)).sum())
 
 
 def median_noise(state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
     """Noise variance by the median of the residuals, over that in use."""
-    return median(sample(_scaled_squares(state, window, residual, variance), window.entry_index)) / CHI_SQUARE_MEDIAN
+    return median(_sampled(state, window, residual, variance)) / CHI_SQUARE_MEDIAN
 
 
 def scaled_noise(state: Contaminated, factor: Array) -> Contaminated:
@@ -72,7 +73,12 @@ def scaled_noise(state: Contaminated, factor: Array) -> Contaminated:
     )
 
 
-def _scaled_squares(state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
-    """τ̄ E r² / φ, around 1 where the noise is as it should be; NaN where nothing was observed."""
+def _sampled(state: Contaminated, window: Window, residual: Array, variance: Array) -> Array:
+    """τ̄ E r² / φ of some entries, around 1 where the noise is as it should be; NaN where nothing was observed."""
+    return _scaled(precision(state), state.slice_scale, window, residual, variance)
+
+
+@shared
+def _scaled(noise: Array, slice_scale: Array, window: Window, residual: Array, variance: Array) -> Array:
     square = residual**2 + variance
-    return jnp.where(window.mask, precision(state) * square / along_time(state.slice_scale, square), jnp.nan)
+    return sample(where(window.mask, noise * square / along_time(slice_scale, square), jnp.nan), window.entry_index)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from undertow.model.factors import discounted
-from undertow.model.flow import shared
+from undertow.model.flow import shared, where
 from undertow.model.noise import pooled
 from undertow.model.noise.mixture import (
     energies,
@@ -107,14 +107,14 @@ def update_ratio(settings: Settings, state: Contaminated, slice_weights: Array, 
     flagged, energy = slice_weights @ sums.flagged, slice_weights @ sums.outlying
     if state.discounted is not None:
         flagged, energy = flagged + state.discounted.flagged, energy + state.discounted.energy
-    ratio = jnp.where(flagged > 0, energy / jnp.where(flagged > 0, flagged, 1), 0)
+    ratio = where(flagged > 0, energy / where(flagged > 0, flagged, 1), 0)
     least = jnp.maximum(state.slice_scale.max(), settings.outlier_variance)
     return replace(state, ratio=jnp.maximum(ratio, least))
 
 
 def update_slice_scale(state: Contaminated, sums: SliceSums) -> Contaminated:
     """φ of every slice in the window."""
-    return replace(state, slice_scale=scale_by(state, sums.usual, sums.observed - sums.flagged))
+    return replace(state, slice_scale=scale_by(state.ratio, sums.usual, sums.observed - sums.flagged))
 
 
 def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, square: Array) -> tuple[Array, Array]:
@@ -122,7 +122,7 @@ def noise_statistics(state: Contaminated, window: Window, slice_weights: Array, 
     energy = energies(state, window.mask, square)
 
     def slice_of(seen: Array, energy: Array, probability: Array, weight: Array, scale: Array) -> tuple[Array, Array]:
-        return jnp.where(seen, weight, 0), weight * robustness_weight(state, probability, scale) * energy
+        return where(seen, weight, 0), weight * robustness_weight(state, probability, scale) * energy
 
     counts, sums = over_time(slice_of, window.mask, energy, state.probability, slice_weights, state.slice_scale)
     sums = sums / precision(state)
@@ -138,12 +138,12 @@ def update_noise(
         return discounted.update_noise(state, state.discounted, counts, sums)
     alpha, floor = state.pool_shape, pooled.noise_floor(square.dtype)
     count, total = jnp.stack([counts, sums]).reshape(2, -1).sum(axis=1)
-    rate = jnp.where(
+    rate = where(
         settings.noise_by_entry,
         pooled.pooled_rate(alpha, state.pool_rate, counts, sums, floor * alpha),
         alpha * pooled.shared_variance(state.pool_rate / alpha, count, total, floor),
     )
-    half = jnp.where(settings.noise_by_entry, 0.5, 0).astype(rate.dtype)
+    half = where(settings.noise_by_entry, 0.5, 0).astype(rate.dtype)
     return replace(state, pool_rate=rate, noise_shape=alpha + half * counts, noise_rate=rate + half * sums)
 
 

@@ -14,10 +14,11 @@ from undertow.model.defaults import LARGEST_VALUE
 from undertow.model.factors import layout
 from undertow.model.factors.rows import only_row, temporal_weights
 from undertow.model.factors.svd_start import svd_start
+from undertow.model.flow import where
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.evict import evict
 from undertow.model.settings import Settings
-from undertow.model.types import Core, EntryIndex, Window, put
+from undertow.model.types import Core, EntryIndex, Window, put, turned
 
 
 def begin(
@@ -63,13 +64,13 @@ def begin(
 def usable(values: Array, mask: Array) -> tuple[Array, Array]:
     """Values, 0 where there is nothing to compute with, and the mask of the others."""
     seen = mask & (jnp.abs(values) <= LARGEST_VALUE)
-    return jnp.where(seen, values, 0), seen
+    return where(seen, values, 0), seen
 
 
 def write(window: Window, values: Array, mask: Array, entry_index: EntryIndex | None = None) -> Window:
     """The window with a slice written over the oldest."""
     length = window.values.shape[0]
-    slot = jnp.mod(window.newest + 1, length)
+    slot = turned(window.newest + 1, length)
     return replace(
         window,
         values=put(window.values, slot, values),

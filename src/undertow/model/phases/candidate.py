@@ -23,7 +23,7 @@ from undertow.model.defaults import CANDIDATE_MIN_NOISE, CANDIDATE_SWEEPS
 from undertow.model.factors import layout, observed
 from undertow.model.factors.directions import leading_directions
 from undertow.model.factors.rows import all_covariances, all_means, with_axis
-from undertow.model.flow import end_to_end
+from undertow.model.flow import end_to_end, inverse_of, shared, where
 from undertow.model.noise.pooled import expected_log, gamma_gap
 from undertow.model.types import EntryIndex, Factors
 
@@ -72,6 +72,7 @@ class Candidate(NamedTuple):
         """E x² of the candidate alone (W, I_1, …, I_N)."""
         return layout.outer_product(squares(self.means, self.variances), entry_index)
 
+    @shared
     def left(self, residual: Array, variance: Array, entry_index: EntryIndex | None = None) -> tuple[Array, Array]:
         """Residual and variance of the window once it is added."""
         mean = self.low_rank(entry_index)
@@ -123,19 +124,19 @@ class CandidateFit:
         # Least squares for the temporal row, then the same typical size on every axis: where the prior wants it.
         one = jnp.ones((), self.weights.dtype)
         nearly_nothing = jnp.asarray(float(np.finfo(self.weights.dtype).tiny), self.weights.dtype)
-        gram, projection = self._sums(0, means, [jnp.zeros_like(mean) for mean in means])
+        gram, projection = self._sums(0, means, [mean**2 for mean in means])
         means[0], _ = self._solve(0, gram, projection, nearly_nothing, one)
         size = jnp.sqrt(self.row_weights[0] @ means[0] ** 2 / self.slices)
         common = (size / math.sqrt(math.prod(self.sizes))) ** (1 / len(means))  # the modes' directions have length 1
-        means[0] = means[0] * jnp.where(size > 0, common / jnp.where(size > 0, size, 1), 0)
+        means[0] = means[0] * where(size > 0, common / where(size > 0, size, 1), 0)
         means[1:] = [mean * (common * math.sqrt(rows)) for mean, rows in zip(means[1:], self.sizes, strict=True)]
         variances = [jnp.zeros_like(mean) for mean in means]
-        start = Draft(means, variances, self._rate(means, variances), one, one * self.energy)
+        start = Draft(means, variances, self._rate(squares(means, variances)), one, one * self.energy)
         draft: Draft = lax.fori_loop(0, CANDIDATE_SWEEPS, self._turn, start)
         shape, rate = self.shape, draft.rate
 
         def of_rows(weights: Array, mean: Array, variance: Array) -> Array:
-            log_variance = jnp.log(jnp.where(variance > 0, variance, 1))
+            log_variance = jnp.log(where(variance > 0, variance, 1))
             return weights @ (expected_log(shape, rate) + 1 + log_variance - shape / rate * (mean**2 + variance))
 
         rows = map(of_rows, self.all_weights, end_to_end(draft.means), end_to_end(draft.variances))
@@ -144,40 +145,36 @@ class CandidateFit:
 
     def _turn(self, _: int, draft: Draft) -> Draft:
         means, variances = list(draft.means), list(draft.variances)
-        precision = self.shape / draft.rate
-        shared = None
+        second, precision = squares(means, variances), self.shape / draft.rate
+        summed = None
         if self.entry_index is None:
-            shared = over_time(self.weights, means[0] ** 2 + variances[0]), over_time(self.weighted, means[0])
-        for axis in range(1, len(means)):
-            gram, projection = self._sums(axis, means, variances, shared)
+            summed = over_time(self.weights, second[0]), over_time(self.weighted, means[0])
+        for axis in [*range(1, len(means)), 0]:
+            gram, projection = self._sums(axis, means, second, summed)
             means[axis], variances[axis] = self._solve(axis, gram, projection, precision, draft.factor)
-        gram, projection = self._sums(0, means, variances)
-        means[0], variances[0] = self._solve(0, gram, projection, precision, draft.factor)
-        left = self.energy - 2 * projection @ means[0] + gram @ (means[0] ** 2 + variances[0])
-        factor = jnp.clip(left / jnp.maximum(self.count, 1), CANDIDATE_MIN_NOISE, 1)
-        return Draft(means, variances, self._rate(means, variances), factor, left)
+            second[axis] = means[axis] ** 2 + variances[axis]
+        left = self.energy - 2 * projection @ means[0] + gram @ second[0]
+        factor = jnp.minimum(jnp.maximum(left / jnp.maximum(self.count, 1), CANDIDATE_MIN_NOISE), 1)
+        return Draft(means, variances, self._rate(second), factor, left)
 
     def _sums(
-        self, axis: int, means: Columns, variances: Columns, shared: tuple[Array, Array] | None = None
+        self, axis: int, means: Columns, second: Columns, summed: tuple[Array, Array] | None = None
     ) -> tuple[Array, Array]:
-        """G and g of all rows of an axis, each (rows,); modes share the sums over time."""
-        second = squares(means, variances)
+        """G and g of all rows of an axis, each (rows,); `second` are E a². Modes have the sums over time in common."""
         if self.entry_index is not None:
             return observed.column_sums(second, means, self.weights, self.weighted, axis, self.entry_index)
-        if shared is None:
+        if axis == 0 or summed is None:
             return over_modes(self.weights, second[1:]), over_modes(self.weighted, means[1:])
-        gram = over_other_modes(shared[0], second[1:], axis - 1)
-        return gram, over_other_modes(shared[1], means[1:], axis - 1)
+        gram = over_other_modes(summed[0], second[1:], axis - 1)
+        return gram, over_other_modes(summed[1], means[1:], axis - 1)
 
     def _solve(self, axis: int, gram: Array, projection: Array, precision: Array, factor: Array) -> tuple[Array, Array]:
-        used = self.row_weights[axis] > 0
-        inverse = jnp.where(used, 1 / jnp.where(used, self.row_weights[axis] * factor, 1), 0)
-        variance = jnp.where(used, 1 / (precision + gram * inverse), 0)
+        weight = self.row_weights[axis]
+        variance = where(weight > 0, 1 / (precision + gram * (inverse := inverse_of(weight * factor))), 0)
         return variance * projection * inverse, variance
 
-    def _rate(self, means: Columns, variances: Columns) -> Array:
-        sums = map(operator.matmul, self.all_weights, end_to_end(squares(means, variances)))
-        total: Array = reduce(operator.add, sums)
+    def _rate(self, second: Columns) -> Array:
+        total: Array = reduce(operator.add, map(operator.matmul, self.all_weights, end_to_end(second)))
         return self.prior + total / 2
 
 
@@ -187,11 +184,13 @@ def added(factors: Factors, candidate: Candidate, slot: Array) -> Factors:
     grown = replace(
         factors,
         active=factors.active | here,
-        precision_shape=jnp.where(here, candidate.precision_shape, factors.precision_shape),
-        precision_rate=jnp.where(here, candidate.precision_rate, factors.precision_rate),
+        precision_shape=where(here, candidate.precision_shape, factors.precision_shape),
+        precision_rate=where(here, candidate.precision_rate, factors.precision_rate),
     )
+    new = here.astype(factors.row_means.dtype)
+    square = new[:, None] * new
     for axis, (mean, covariance) in enumerate(zip(all_means(factors), all_covariances(factors), strict=True)):
-        variance = candidate.variances[axis][:, None, None]
-        covariance = jnp.where(here[:, None] & here, variance, covariance)
-        grown = with_axis(grown, axis, jnp.where(here, candidate.means[axis][:, None], mean), covariance)
+        # A free slot holds zeros.
+        mean = mean + candidate.means[axis][:, None] * new
+        grown = with_axis(grown, axis, mean, covariance + candidate.variances[axis][:, None, None] * square)
     return grown

@@ -12,11 +12,11 @@ from undertow.model import level as levels
 from undertow.model.control import Progress
 from undertow.model.factors.rows import with_row
 from undertow.model.flags import Flags
-from undertow.model.flow import either
+from undertow.model.flow import either, where
 from undertow.model.noise.models import outlier_model
-from undertow.model.report import Report, report_slice, usual_noise
+from undertow.model.report import Report, raised, report_slice, usual_noise
 from undertow.model.settings import Settings
-from undertow.model.types import Core, Level, OutlierState, Window, put
+from undertow.model.types import Core, Level, OutlierState, Window, put, taken
 
 
 def closed(settings: Settings, window: Window, progress: Progress) -> Progress:
@@ -32,13 +32,16 @@ def finish(settings: Settings, before: Core, window: Window, end: Progress) -> t
     outliers = model.finish(settings, end.outliers, window, slice_weights, end.residual, end.variance)
     level = _adapted_level(settings, outliers, end.level, window, end.residual)
     core = Core(window, end.factors, outliers, level)
-    newest = end.residual[window.newest], end.variance[window.newest]
+    newest = taken(end.residual, window.newest), taken(end.variance, window.newest)
     report = report_slice(settings, core, window.newest, *newest, usual_noise(settings, core))
-    unfinished = end.moving & (end.iterations >= settings.max_iterations)
-    flags = jnp.where(unfinished, Flags.NOT_CONVERGED.value, 0)
-    flags |= jnp.where(end.failed > 0, Flags.SINGULAR.value, 0)
-    flags |= jnp.where(end.misfit & core.factors.active.any(), Flags.CHANGED.value, 0)
-    flags |= jnp.where(end.too_large, Flags.OUT_OF_RANGE.value, 0)
+    flags = raised(
+        {
+            Flags.NOT_CONVERGED: end.moving & (end.iterations >= settings.max_iterations),
+            Flags.SINGULAR: end.failed > 0,
+            Flags.CHANGED: end.misfit & core.factors.active.any(),
+            Flags.OUT_OF_RANGE: end.too_large,
+        }
+    )
     report = replace(report, iterations=end.iterations, elbo=end.elbo, flags=report.flags | flags)
     return _left_out(settings, report.flags & Flags.NOT_FINITE.value != 0, core, before), report
 
@@ -51,7 +54,9 @@ def _adapted_level(
         return None
     slot = window.newest
     robustness, noise = outlier_model(settings).level_weights(outliers, slot)
-    return levels.finish(level, window.mask[slot], robustness, residual[slot] + level.mean[slot], noise)
+    return levels.finish(
+        level, taken(window.mask, slot), robustness, taken(residual, slot) + taken(level.mean, slot), noise
+    )
 
 
 def _left_out(settings: Settings, condition: Array, core: Core, before: Core) -> Core:
@@ -62,8 +67,8 @@ def _left_out(settings: Settings, condition: Array, core: Core, before: Core) ->
     window, slot = core.window, core.window.newest
     window = replace(
         window,
-        values=put(window.values, slot, jnp.where(condition, 0, window.values[slot])),
-        mask=put(window.mask, slot, ~condition & window.mask[slot]),
+        values=put(window.values, slot, where(condition, 0, taken(window.values, slot))),
+        mask=put(window.mask, slot, ~condition & taken(window.mask, slot)),
     )
     rows = before.factors.row_means[0], before.factors.row_covariances[0]
     factors = with_row(before.factors, slot, jnp.zeros_like(rows[0]), jnp.zeros_like(rows[1]))

@@ -12,20 +12,21 @@ from undertow.model import level as levels
 from undertow.model.factors import layout
 from undertow.model.factors.rows import only_row, single_row
 from undertow.model.flags import Flags
+from undertow.model.flow import where
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.begin import usable
 from undertow.model.report import Report, report_slice, usual_noise
 from undertow.model.settings import Settings
-from undertow.model.types import Core, EntryIndex, Window
+from undertow.model.types import Core, EntryIndex, Window, taken, turned
 from undertow.programs.program import program
 
 
 @program()
 def smooth(core: Core, lag: Array, settings: Settings) -> Report:
     """What is known now about the slice `lag` steps before the newest."""
-    slot = jnp.mod(core.window.newest - lag, settings.window)
+    slot = turned(core.window.newest - lag, settings.window)
     row, entry_index = only_row(core.factors, slot), layout.alone(core.window, slot).entry_index
-    residual = core.window.values[slot] - levels.mean_of(core.level, slot) - layout.low_rank(row, entry_index)[0]
+    residual = taken(core.window.values, slot) - levels.mean_of(core.level, slot) - layout.low_rank(row, entry_index)[0]
     variance = layout.variance(row, entry_index)[0] + levels.variance_of(core.level, slot)
     return report_slice(settings, core, slot, residual, variance, usual_noise(settings, core))
 
@@ -37,7 +38,7 @@ def latest(core: Core, settings: Settings) -> Report:
     if core.window.entry_index is None:
         ages = jnp.arange(settings.window, dtype=jnp.int32)
         used = core.window.mask.reshape(settings.window, -1).any(axis=1)[
-            jnp.mod(core.window.newest - ages, settings.window)
+            turned(core.window.newest - ages, settings.window)
         ]
         lag = jnp.argmax(used).astype(jnp.int32)
     report: Report = smooth(core, lag, settings)
@@ -71,11 +72,11 @@ def cross_predict(
     """
 
     def from_one_half(shown: Array) -> tuple[Array, Array]:
-        report = infer(core, jnp.where(shown, values, 0), shown, settings, entry_index)
+        report = infer(core, where(shown, values, 0), shown, settings, entry_index)
         return report.low_rank, report.low_rank_variance + report.noise_variance
 
     means, variances = lax.map(from_one_half, jnp.stack([mask & half, mask & ~half]))
-    return jnp.where(half, means[1], means[0]), jnp.where(half, variances[1], variances[0])
+    return where(half, means[1], means[0]), where(half, variances[1], variances[0])
 
 
 @program()

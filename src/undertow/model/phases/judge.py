@@ -19,7 +19,7 @@ from undertow.model.control import Progress, adapt_due, sweep_limit
 from undertow.model.defaults import ELBO_MARGIN, MAX_ADDED, SHRINK_SWEEPS
 from undertow.model.factors import discounted, rank
 from undertow.model.factors.rows import temporal_weights
-from undertow.model.flow import only_if, repeat
+from undertow.model.flow import only_if, repeat, where
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.candidate import Candidate, CandidateFit, added
 from undertow.model.settings import Settings
@@ -74,7 +74,7 @@ def judge(settings: Settings, window: Window, progress: Progress) -> Progress:
         outliers=end.outliers,
         residual=end.residual,
         variance=end.variance,
-        moving=jnp.where(adapting, changed, progress.moving),
+        moving=where(adapting, changed, progress.moving),
         sweep_limit=sweep_limit(settings, progress.warm, progress.iterations),
         rounds=progress.rounds + changed,
         adapting=changed,
@@ -94,7 +94,7 @@ def _prune(
     def turn(carry: Carry) -> tuple[Carry, Array]:
         now, first = carry
         now, pruned = rank.prune_smallest(*now, weights, time_weights, prior, entry_index, evaluate=first)
-        return (now, jnp.asarray(False)), jnp.where(first, adapting, pruned)
+        return (now, jnp.asarray(False)), where(first, adapting, pruned)
 
     rows = jnp.zeros((), progress.residual.dtype)
     start = ((progress.factors, progress.residual, progress.variance, rows), jnp.asarray(True))
@@ -114,7 +114,7 @@ def _try(
     """Nothing first; then candidates as long as the ELBO gains; less noise last, if nothing has changed."""
     model, entry_index = outlier_model(settings), window.entry_index
     free = settings.max_rank - start.factors.active.sum(dtype=jnp.int32)
-    most = jnp.where(adapting, jnp.minimum(MAX_ADDED, free), 0)
+    most = where(adapting, jnp.minimum(MAX_ADDED, free), 0)
     count = slice_weights @ over_slice(window.mask.astype(slice_weights.dtype))
 
     def fitted(now: Trial) -> Candidate:
@@ -140,25 +140,25 @@ def _try(
         # Nothing gets an update too, so that what the outlier model gains alone is not attributed to a candidate.
         outliers = lax.fori_loop(
             0,
-            jnp.where(shrinks, SHRINK_SWEEPS, jnp.where(adds | adapting, 1, 0)),
+            where(shrinks, SHRINK_SWEEPS, where(adds | adapting, 1, 0)),
             lambda _, state: model.update(settings, state, window, slice_weights, nothing, square),
             model.scaled_noise(now.outliers, factor),
         )
         after = elbo.outlier_model(settings, outliers, window, slice_weights, nothing, square)
-        margin = jnp.where(adds, ELBO_MARGIN * float(np.finfo(after.dtype).eps) * jnp.abs(after), 0)
+        margin = where(adds, ELBO_MARGIN * float(np.finfo(after.dtype).eps) * jnp.abs(after), 0)
         gains = (now.tries == NOTHING) | ((factor > 0) & (after + candidate.elbo > now.elbo + margin))
 
         def accepted(now: Trial) -> Trial:
             residual, variance = candidate.left(now.residual, now.variance, entry_index)
-            slot = jnp.where(adds, jnp.argmin(now.factors.active), -1)
+            slot = where(adds, jnp.argmin(now.factors.active.astype(after.dtype)), -1)
             factors = added(now.factors, candidate, slot)
             return Trial(factors, outliers, residual, variance, after, now.tries, now.added + adds)
 
         now = only_if(gains, accepted, now)
         wide = (pruned + now.added == 0) & model.too_wide(settings, now.outliers, window, now.residual, now.variance)
-        last = jnp.where(wide & ~shrinks, LESS_NOISE, DONE)
+        last = where(wide & ~shrinks, LESS_NOISE, DONE)
         more = ~shrinks & gains & (now.added < most)
-        return replace(now, tries=jnp.where(more, CANDIDATE, last).astype(jnp.int32))
+        return replace(now, tries=where(more, CANDIDATE, last).astype(jnp.int32))
 
     end: Trial = lax.while_loop(lambda now: now.tries != DONE, turn, start)
     return end

@@ -13,7 +13,7 @@ from undertow.model.factors import discounted, layout, predict, rank, separable
 from undertow.model.factors.rows import only_row, temporal_weights
 from undertow.model.noise.models import outlier_model
 from undertow.model.settings import Settings
-from undertow.model.types import Factors, Level, OutlierState, Window
+from undertow.model.types import Factors, Level, OutlierState, Window, taken
 
 
 def sweep(settings: Settings, window: Window, progress: Progress) -> Progress:
@@ -31,7 +31,7 @@ def sweep(settings: Settings, window: Window, progress: Progress) -> Progress:
     level = smoothed_level(settings, progress.outliers, progress.level, window, residual)
     residual, variance = residual - levels.mean_of(level), variance + levels.variance_of(level)
     outliers = model.update(settings, progress.outliers, window, slice_weights, residual, variance)
-    newest = layout.summary(factors, window, window.values[window.newest] - residual[window.newest])
+    newest = layout.summary(factors, window, taken(window.values, window.newest) - taken(residual, window.newest))
     progress = replace(progress, level=level, residual=residual, variance=variance)
     return _swept(settings, progress, factors, outliers, newest, failed)
 
