@@ -268,12 +268,13 @@ def update_axes(
 ) -> tuple[Factors, Array]:
     """Updates of axes in turn that share the contraction over `over`; `weighted` is w y."""
     axes = [axis for axis in range(weights.ndim) if axis != over]
-    parts = [contract(weights, moment(factors, over), over), contract(weighted, all_means(factors)[over], over)]
-    part, packed = jnp.concatenate(parts, axis=-1), parts[0].shape[-1]
+    gram_part = contract(weights, moment(factors, over), over)
+    projection_part = contract(weighted, all_means(factors)[over], over)
 
     def sums(factors: Factors, axis: int) -> tuple[Array, Array]:
-        both = collect(part, axes, {other: table(factors, other) for other in axes if other != axis}, axis)
-        gram, projection = both[:, :packed], both[:, packed:]
+        # Apart: side by side they would be copied, some two of 29 ms for 144×176.
+        gram = collect(gram_part, axes, {other: moment(factors, other) for other in axes if other != axis}, axis)
+        projection = collect(projection_part, axes, all_means(factors), axis)
         if factors.discounted is not None and axis > 0:
             retention = factors.discounted.retention[axis - 1][:, None]
             gram = gram + retention * factors.discounted.gram[axis - 1]
