@@ -28,12 +28,12 @@ def streams(slices, seed=0):
     x = np.einsum("nir,njr,tnr->tnij", left, right, rows) + 0.05 * draw.normal(size=(slices, EVERYONE, *SHAPE))
     x[:, 1] = 100 * np.exp(0.5 * x[:, 1])
     x[:, 2] += 1e5
-    x[12:13, 0, 2, 3] += 50
     x[15:16, 3] = 20 * draw.normal(size=SHAPE)
     x[18:, 4] *= 1000
     x[draw.random(x.shape) < 0.2] = np.nan
     x[9:10, 2] = np.nan
     x[:2, 4] = 0
+    x[12:13, 0, 2, 3] = 50  # observed, whatever is missing
     return x
 
 
