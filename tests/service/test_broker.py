@@ -12,6 +12,7 @@ from nats_server import Server
 from processes import start
 
 from undertow import Client
+from undertow.client import ClientError
 from undertow.service.broker import named
 from undertow.service.errors import ServiceError
 
@@ -57,12 +58,39 @@ def test_every_message_is_learned_once_and_every_result_told_whoever_dies(tmp_pa
         with Client(address) as client:
             until(lambda: client.stream("flows")["next"] == total)
             until(lambda: server.consumer("flows", "undertow-flows").num_ack_pending == 0)
-            client.push("flows", values(0), sequence=0)  # comes back once everything is kept
             model = Level()
             expected = [float(model.update(values(number)).noise_std) for number in range(total)]
-            assert client.series("flows", most=10_000)["numbers"]["noise_std"] == expected
+            until(lambda: client.series("flows", most=10_000)["numbers"]["noise_std"] == expected)
         until(lambda: told(server) == set(range(total)))
         assert len(server.messages("found")) == total
+        end(process)
+    finally:
+        server.kill()
+
+
+@pytest.mark.slow
+def test_what_was_made_anew_on_either_side_is_read_and_told_from_its_beginning(tmp_path, monkeypatch):
+    server = Server(tmp_path / "nats")
+    monkeypatch.setenv("UNDERTOW_TEST_SUBSCRIBE", f"flows={server.address}/flows")
+    monkeypatch.setenv("UNDERTOW_TEST_PUBLISH", f"flows={server.address}/found")
+    try:
+        server.make("flows", ["flows"])
+        server.make("found", ["found"])
+        server.publish("flows", map(body, range(5)))
+        process, address = start(tmp_path / "s.db")
+        with Client(address) as client:
+            until(lambda: client.stream("flows")["next"] == 5)
+            with pytest.raises(ClientError, match="flows is fed by a broker: send slices there"):
+                client.push("flows", values(5))
+            server.ask(lambda js: js.delete_stream("flows"))
+            server.make("flows", ["flows"])
+            server.publish("flows", map(body, range(3)))
+            until(lambda: client.stream("flows")["next"] == 8)
+            until(lambda: len(server.messages("found")) == 8)
+            client.delete("flows")
+            server.publish("flows", map(body, range(3, 5)))
+            until(lambda: client.stream("flows")["next"] == 2)
+            until(lambda: len(server.messages("found")) == 10)
         end(process)
     finally:
         server.kill()

@@ -14,7 +14,9 @@ def sharded(
     shape: Annotated[
         list[str] | None, typer.Option(help="Of a slice, 4096x64; give it again for another [default: four lengths].")
     ] = None,
-    devices: Annotated[int | None, typer.Option(min=1, help="As many parts of a CPU [default: all devices].")] = None,
+    cpu_devices: Annotated[
+        int | None, typer.Option(min=1, help="Take the CPU, as so many devices [default: all devices there are].")
+    ] = None,
     slices: Annotated[int, typer.Option(min=0, help="Steps that are timed after the first; 0: compile only.")] = 3,
     rank: Annotated[int, typer.Option(min=1, help="Most components.")] = 16,
     window: Annotated[int, typer.Option(min=1, help="Slices in the window.")] = 4,
@@ -26,14 +28,14 @@ def sharded(
     Examples:
 
     \b
-      undertow bench sharded --devices 8                       # four lengths of the split mode: the bytes stay
+      undertow bench sharded --cpu-devices 8                   # four lengths of the split mode: the bytes stay
       undertow bench sharded --shape 20000x20000               # on one large GPU
     """
     import jax
 
-    if devices is not None:
+    if cpu_devices is not None:
         config: Any = jax.config
-        config.update("jax_num_cpu_devices", devices)
+        config.update("jax_num_cpu_devices", cpu_devices)
         config.update("jax_platforms", "cpu")
     from undertow.lab.studies.sharded import sharded as study
 

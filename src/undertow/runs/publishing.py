@@ -65,7 +65,10 @@ class ResultSink:
             **{name: _listed(getattr(result, name)) for name in self._keep},
         }
         body = json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
-        self._publisher.put(f"{self._fingerprint}-{index}", body)
+        try:
+            self._publisher.put(f"{self._fingerprint}-{index}", body)
+        except StreamError as error:
+            raise RunError(f"slice {index} could not be published: {error}") from None
 
     def flush(self) -> None:
         """Until the broker has all of it.
@@ -76,7 +79,9 @@ class ResultSink:
         end = time.monotonic() + PATIENCE
         left = self._publisher.flush(lambda: time.monotonic() < end)
         if left:
-            raise RunError(f"{left} results could not be published to {self._publisher.name}: continue with --resume")
+            why = f" ({self._publisher.trouble})" if self._publisher.trouble else ""
+            name = self._publisher.name
+            raise RunError(f"{left} results could not be published to {name}{why}: mend it, continue with --resume")
 
     def close(self) -> None:
         """End the connection."""

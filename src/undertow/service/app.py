@@ -98,6 +98,7 @@ def _workers(settings: Settings, streams: Streams) -> list[broker.Worker]:
     both += [(broker.Publication, one) for one in told]
     if both:
         settings.outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
+    streams.fed = frozenset(name for name, _ in fed)
     return [kind(streams, name, address, settings.outbox) for kind, (name, address) in both]
 
 

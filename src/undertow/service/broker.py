@@ -2,7 +2,8 @@
 
 A subscription writes down which message comes next and which number its first slice will have before it pushes it. If
 the process dies, it pushes that message again with the same numbers, and the service knows a number that it has. The
-broker is told once the slices survive. A publication writes down how far the broker has what the store keeps.
+broker is told once the slices survive. A publication writes down how far the broker has what the store keeps. Numbers
+count for one stream of the service and for one log of the broker: where either was made anew, they begin again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Coroutine
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from undertow.serialization.container import write_bytes
 from undertow.service.answers import kept_json
 from undertow.service.bodies import Given
 from undertow.service.errors import Busy, Invalid, NotFound, ServiceError
@@ -27,7 +28,7 @@ from undertow.service.streams import Stream, Streams
 from undertow.service.times import checked
 from undertow.sources.base import BadInputError, StreamError
 from undertow.sources.brokers.base import Message, is_address, shown
-from undertow.sources.brokers.publishing import publisher
+from undertow.sources.brokers.publishing import Publisher, publisher
 from undertow.sources.brokers.slices import parts
 from undertow.sources.brokers.source import open_log
 from undertow.sources.following import Follow
@@ -61,17 +62,12 @@ class Mark:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.numbers: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        self.kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
 
-    def write(self, **numbers: int) -> None:
-        """Durable when this returns."""
-        self.numbers = numbers
-        other = self._path.with_suffix(".new")
-        with open(other, "w") as file:
-            json.dump(numbers, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(other, self._path)
+    def write(self, **kept: Any) -> None:
+        """Durable when this returns, the name of the file too."""
+        self.kept = kept
+        write_bytes(self._path, json.dumps(kept).encode())
 
 
 class Worker:
@@ -124,18 +120,23 @@ class Subscription(Worker):
 
     kind = "subscription"
 
+    def __init__(self, *arguments: Any) -> None:
+        self._follow = Follow()
+        super().__init__(*arguments)
+
     def stop(self) -> None:
         """End it, with every wait."""
-        self._stopped.set()
-        if hasattr(self, "_follow"):
-            self._follow.stop()
+        self._follow.stop()
         super().stop()
 
     def _work(self) -> None:
-        self._follow = Follow()
         log = open_log(self._address)
         try:
-            for message in log.after(max(0, self._mark.numbers.get("message", 1) - 1), self._follow):
+            self._log = log.identity
+            if self._mark.kept.get("log", self._log) != self._log:
+                self._say(f"{log.name} was made anew: it is read from its beginning")
+                self._mark.write()
+            for message in log.after(max(0, self._mark.kept.get("message", 1) - 1), self._follow):
                 if self._stopped.is_set():
                     return
                 self._take(message)
@@ -145,17 +146,19 @@ class Subscription(Worker):
 
     def _take(self, message: Message) -> None:
         """Push the slices of a message, under the numbers that they were meant to have if this is not the first try."""
-        known = self._mark.numbers
+        known = self._mark.kept
         if message.number < known.get("message", 0):
             return
         stream = self._stream_for(message)
         if stream is None:
             return
         again = message.number == known.get("message")
-        first = known["first"] if again else stream.next
+        same = known.get("stream", stream.key) == stream.key  # else it was deleted, and has had none of them
+        first = known["first"] if again and same else stream.next
         sequence = known["before"] if again else known.get("sequence", 0)
         given, newest = self._given(message, stream, first, sequence)
-        self._mark.write(message=message.number, first=first, before=sequence, sequence=newest)
+        marks = {"message": message.number, "first": first, "before": sequence, "sequence": newest}
+        self._mark.write(log=self._log, stream=stream.key, **marks)
         while given and not self._stopped.is_set():
             try:
                 self._ask(self._streams.push(stream, given, wait=False))
@@ -213,25 +216,29 @@ class Publication(Worker):
         finally:
             to.close()
 
-    def _some(self, to: Any) -> int:
+    def _some(self, to: Publisher) -> int:
         """Publish some of what is new; how much it was."""
         stream = self._streams.get(self._name)
-        store, first = self._streams.store, self._mark.numbers.get("next", 0)
+        store, known = self._streams.store, self._mark.kept
+        first = known.get("next", 0) if known.get("stream", stream.key) == stream.key else 0
         # The newest are asked for, so the window grows from where we are; gaps are slices that the model refused.
         found = store.numbers(stream.key, first, first + _AT_ONCE, _AT_ONCE)
         if not found and (kept := store.kept(stream.key, None)) is not None and kept.sequence >= first + _AT_ONCE:
-            self._mark.write(next=first + _AT_ONCE)  # let go of before it was published
+            self._mark.write(stream=stream.key, next=first + _AT_ONCE)  # let go of before it was published
             return 1
         for sequence, _, _ in found:
             kept = store.kept(stream.key, sequence)
             if kept is not None:
                 body = orjson.dumps({"stream": self._name, **kept_json(kept, stream.spec, ())})
-                to.put(f"{self._name}-{stream.key}-{sequence}", body)
+                try:
+                    to.put(f"{self._name}-{stream.key}-{sequence}", body)
+                except StreamError as error:
+                    self._say(f"slice {sequence} is left out ({error})")
         end = time.monotonic() + _SOME_TIME
         if to.flush(lambda: time.monotonic() < end and not self._stopped.is_set()):
-            raise StreamError("the broker does not take messages")
+            raise StreamError(f"the broker does not take messages ({to.trouble or 'it does not answer'})")
         if found:
-            self._mark.write(next=found[-1][0] + 1)
+            self._mark.write(stream=stream.key, next=found[-1][0] + 1)
         return len(found)
 
 

@@ -12,7 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from undertow.service import answers, bodies, frames, schemas, times
 from undertow.service.answers import as_json
-from undertow.service.errors import Invalid, NotFound, TooLarge
+from undertow.service.errors import Conflict, Invalid, NotFound, TooLarge
 from undertow.service.spec import NAME, checked_name, checked_spec
 from undertow.service.streams import Stream, Streams
 
@@ -129,6 +129,8 @@ async def push_slices(
     be sent again: what was accepted before is not learned twice.
     """
     streams, stream = _streams(request), _stream(request, name)
+    if name in streams.fed:
+        raise Conflict(f"stream {name} is fed by a broker: send slices there")
     wanted = _fields("" if alerts_only else fields)
     body = await _body(request, streams.limits.body_bytes)
     kind = request.headers.get("content-type", "")

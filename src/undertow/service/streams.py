@@ -61,7 +61,11 @@ class Accepted:
 
 
 class Streams:
-    """Everything between the requests and the two threads that write and compute."""
+    """Everything between the requests and the two threads that write and compute.
+
+    Attributes:
+        fed: Names of the streams that take slices from a broker alone.
+    """
 
     def __init__(
         self,
@@ -73,7 +77,7 @@ class Streams:
         failed: Callable[[], None],
         courier: Courier | None = None,
     ) -> None:
-        self.courier = courier
+        self.courier, self.fed = courier, frozenset[str]()
         self.store, self.limits, self.hub, self.metrics = store, limits, hub, metrics
         self.writer = Writer(store, failed)
         self.inference = Inference(store, self.writer, models, limits, self)

@@ -16,6 +16,7 @@ from stubs import StubModel, load_stub
 
 from undertow.runs import run
 from undertow.sources import StreamError, open_stream
+from undertow.sources.brokers.publishing import publisher
 
 kafka = pytest.importorskip("confluent_kafka")
 pytestmark = pytest.mark.slow
@@ -83,6 +84,55 @@ def test_a_broker_that_is_not_there_is_one_sentence(monkeypatch):
     monkeypatch.setattr("undertow.sources.brokers.kafka.PATIENCE", 0.5)
     with pytest.raises(StreamError, match="1:1/t cannot be reached"):
         open_stream("kafka://127.0.0.1:1/t")
+
+
+class Transactional:
+    """A client whose newest offset is the end of a transaction, which is no message."""
+
+    def __init__(self, client):
+        self._client = client
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def get_watermark_offsets(self, *arguments, **more):
+        first, end = self._client.get_watermark_offsets(*arguments, **more)
+        return first, end + 1
+
+    def consume(self, *arguments, **more):
+        found = self._client.consume(*arguments, **more)
+        return [End(one.error(), one.offset() + 1) if one.error() is not None else one for one in found]
+
+
+class End:
+    def __init__(self, error, offset):
+        self.error, self.offset = (lambda: error), (lambda: offset)
+
+
+def test_a_run_ends_where_the_newest_offset_is_no_message(broker):
+    broker.send("transactions", map(body, range(3)))
+    stream = open_stream(f"{broker.address}/transactions")
+    stream._source._log._client = Transactional(stream._source._log._client)
+    assert [item.time for item in stream.slices()] == [0, 1, 2]
+    stream.close()
+
+
+def test_a_topic_with_fewer_messages_than_were_read_is_not_taken_for_the_old_one(broker):
+    broker.send("longer", map(body, range(5)))
+    broker.send("shorter", map(body, range(2)))
+    position = list(open_stream(f"{broker.address}/longer").slices())[-1].position
+    with pytest.raises(StreamError, match="shorter has 2 messages, and 5 of it were read: it was made anew"):
+        next(open_stream(f"{broker.address}/shorter").slices(position))
+
+
+def test_a_message_that_is_too_large_is_said(broker):
+    broker.send("small", [b"1"])
+    one = publisher(f"{broker.address}/small")
+    with pytest.raises(StreamError, match=r"does not take a message of 3,000,000 bytes .*too large"):
+        one.put("key-0", b"x" * 3_000_000)
+    one.put("key-1", b"x")
+    assert one.flush(lambda: True) == 0
+    one.close()
 
 
 RUN = """

@@ -189,3 +189,34 @@ def send(server, numbers):
                 break
             except Exception:
                 time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["stream", "consumer"])
+def test_what_is_deleted_while_it_is_read_is_said_in_a_sentence(server, what):
+    server.make(f"gone-{what}", [f"gone.{what}"])
+    server.publish(f"gone.{what}", [body(0)])
+    items = open_stream(f"{server.address}/gone.{what}?durable=d", follow=True).slices()
+    assert next(items).time == 0
+    delete = {
+        "stream": lambda js: js.delete_stream("gone-stream"),
+        "consumer": lambda js: js.delete_consumer("gone-consumer", "d"),
+    }
+    server.ask(delete[what])
+    with pytest.raises(StreamError, match=r"stream gone-\w+ or its consumer d was deleted"):
+        next(items)
+
+
+@pytest.mark.slow
+def test_results_that_are_too_large_or_are_kept_by_nobody_end_the_run_with_the_reason(server, tmp_path, monkeypatch):
+    monkeypatch.setattr("undertow.runs.publishing.PATIENCE", 0.5)
+    np.save(tmp_path / "l.npy", np.random.default_rng(0).normal(size=(2, 400, 400)))
+    np.save(tmp_path / "s.npy", np.ones((2, 2)))
+    server.make("heavy", ["heavy"])
+    given = {"false_alarms": None, "load": load_stub}
+    large = {"store": tmp_path / "l", "publish": f"{server.address}/heavy?keep=mean"}
+    with pytest.raises(RunError, match=r"slice 0 .* does not take a message of .* leave out arrays"):
+        run(str(tmp_path / "l.npy"), StubModel(), **large, **given)
+    small = {"store": tmp_path / "s", "publish": f"{server.address}/nobody"}
+    with pytest.raises(RunError, match=r"2 results could not be published to .*/nobody \(nats: no response"):
+        run(str(tmp_path / "s.npy"), StubModel(), **small, **given)

@@ -45,7 +45,7 @@ class Topic:
                 "bootstrap.servers": where.host,
                 "group.id": where.options.get("group") or f"undertow-{where.name}",
                 "enable.auto.commit": False,
-                "enable.partition.eof": False,
+                "enable.partition.eof": True,  # offsets of transactions hold no message: the last number may never come
                 "auto.offset.reset": "earliest",
                 "log_level": 0,
             }
@@ -66,6 +66,10 @@ class Topic:
 
     def after(self, number: int, follow: Follow | None) -> Iterator[Message]:  # noqa: D102
         first, end = self._offsets()
+        if number > end:
+            raise StreamError(
+                f"{self.name} has {end} messages, and {number} of it were read: it was made anew, begin afresh"
+            )
         if number and first > number:
             self.lost += first - number
         self._client.assign([self._place(max(number, first))])  # the offset of a message is its number less one
@@ -74,10 +78,13 @@ class Topic:
         try:
             while not self._closed.is_set() and (follow is not None or number < end):
                 for one in self._client.consume(BATCH, timeout=_TURN):
-                    if one.error() is not None:
-                        if one.error().fatal():
-                            raise StreamError(f"{self.name} cannot be read any more ({one.error().str()})")
-                        continue  # the broker is away, and comes back
+                    error = one.error()
+                    if error is not None:
+                        if error.fatal():
+                            raise StreamError(f"{self.name} cannot be read any more ({error.str()})")
+                        if error.code() == self._kafka.KafkaError._PARTITION_EOF:
+                            number = max(number, one.offset())
+                        continue  # else the broker is away, and comes back
                     if one.offset() < number:
                         continue
                     number, last_news = one.offset() + 1, time.monotonic()

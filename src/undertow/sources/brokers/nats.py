@@ -126,7 +126,7 @@ class JetStream:
         return next(self._fetched(0, 2**62), None)
 
     def after(self, number: int, follow: Follow | None) -> Iterator[Message]:  # noqa: D102
-        info = self._patiently(lambda: self._js.stream_info(self._stream))
+        info = self._there(lambda: self._js.stream_info(self._stream))
         if info.config.subjects == [self._subject] and number:
             self.lost += max(0, info.state.first_seq - number - 1)
         for message in self._handed_out(number):
@@ -204,8 +204,9 @@ class JetStream:
                 return found
             except TimeoutError:
                 pass
-            except Exception:  # the server is away, and comes back
+            except Exception:  # the server is away, and comes back; or what is read was deleted
                 self._closed.wait(_TURN)
+                self._check()
             if follow is None and not self._info().num_pending:
                 return []
             if follow is not None and not _waits(follow, news):
@@ -217,7 +218,31 @@ class JetStream:
         return self._fetched(number, self._info().delivered.stream_seq or 0)
 
     def _info(self) -> Any:
-        return self._patiently(lambda: self._js.consumer_info(self._stream, self._durable))
+        return self._there(lambda: self._js.consumer_info(self._stream, self._durable))
+
+    def _check(self) -> None:
+        """Ask once whether stream and consumer are still there; no answer is none."""
+        from nats.js.errors import NotFoundError
+
+        try:
+            self._connection.wait(self._js.consumer_info(self._stream, self._durable), within=2 * _TURN)
+        except NotFoundError:
+            raise self._gone() from None
+        except Exception:
+            pass
+
+    def _there(self, ask: Any) -> Any:
+        """An answer about the stream or the consumer, which must be there."""
+        from nats.js.errors import NotFoundError
+
+        try:
+            return self._patiently(ask)
+        except NotFoundError:
+            raise self._gone() from None
+
+    def _gone(self) -> StreamError:
+        what = f"the stream {self._stream} or its consumer {self._durable}"
+        return StreamError(f"{what} was deleted while {self.name} was read: start again")
 
     def _fetched(self, number: int, last: int) -> Iterator[Message]:
         """The messages after one number up to another, by their numbers."""
@@ -226,7 +251,7 @@ class JetStream:
         while number < last and not self._closed.is_set():
             ask = partial(self._js.get_msg, self._stream, seq=number + 1, subject=self._subject, next=True)
             try:
-                found = self._patiently(ask, NotFoundError)
+                found = self._patiently(ask)
             except NotFoundError:
                 return
             if found.seq > last:
@@ -234,12 +259,14 @@ class JetStream:
             number = found.seq
             yield Message(number, found.data or b"", {k.lower(): v for k, v in (found.headers or {}).items()})
 
-    def _patiently(self, ask: Any, *meant: type[Exception]) -> Any:
-        """An answer, however long the server is away."""
+    def _patiently(self, ask: Any) -> Any:
+        """An answer, however long the server is away; what is asked for may not be there."""
+        from nats.js.errors import NotFoundError
+
         while not self._closed.is_set():
             try:
                 return self._connection.wait(ask())
-            except meant:
+            except NotFoundError:
                 raise
             except Exception:
                 self._closed.wait(_TURN)
