@@ -15,7 +15,7 @@ def sharded(
         list[str] | None, typer.Option(help="Of a slice, 4096x64; give it again for another [default: four lengths].")
     ] = None,
     cpu_devices: Annotated[
-        int | None, typer.Option(min=1, help="Take the CPU, as so many devices [default: all devices there are].")
+        int | None, typer.Option(min=1, help="Devices that the CPU stands for [default: all devices there are].")
     ] = None,
     slices: Annotated[int, typer.Option(min=0, help="Steps that are timed after the first; 0: compile only.")] = 3,
     rank: Annotated[int, typer.Option(min=1, help="Most components.")] = 16,
