@@ -12,5 +12,6 @@ def absent(what: str, extra: str, error: ImportError, besides: str = "") -> Impo
         error: That it raised.
         besides: What else is needed.
     """
-    name = (error.name or "a package").removeprefix("google.").split(".")[0]
+    name = (error.name or "a package").split(".")[0]
+    name = "protobuf" if name == "google" else name  # the folder that its package shares with others
     return ImportError(f"{what} needs {name}: pip install 'undertow[{extra}]'{besides}", name=error.name)

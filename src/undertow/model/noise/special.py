@@ -20,7 +20,7 @@ DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -
 LOG_GAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 TERMS = {"float32": 4, "float64": 8}
 FEW = 32
-"""Up to so many numbers are handed over as if they were so many: then all calls with few share a piece of program."""
+"""Vectors of fewer numbers are filled up to this length: then all calls with few share a piece of program."""
 
 
 def digamma(x: Array) -> Array:
