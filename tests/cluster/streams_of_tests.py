@@ -19,15 +19,15 @@ def model(kind):
     return ut.Tracker() if kind == "tracker" else ut.RobustCP("fast", max_rank=2, window=4)
 
 
-def rows(streams, slices, seed=102):
-    """One table per slice; a tenth of the entries is missing, a fiftieth gross outliers."""
+def rows(streams, slices, seed=102, outliers=0.02):
+    """One table per slice; a tenth of the entries is missing, some are gross outliers."""
     draw = np.random.default_rng(seed)
     base = draw.normal(size=(streams, 4, 1)) * draw.normal(size=(streams, 1, 3)) * 3
     entries = pd.MultiIndex.from_product([[f"r{one}" for one in range(streams)], *MODES.values()])
     tables = []
     for number in range(slices):
         x = base * (2 + np.sin(number)) + 0.1 * draw.normal(size=base.shape)
-        x = x + 50 * (draw.random(x.shape) < 0.02)
+        x = x + 50 * (draw.random(x.shape) < outliers)
         table = pd.DataFrame({"bytes": x.ravel()}, index=entries).reset_index(names=["router", *MODES])
         table["at"] = START + number * STEP
         tables.append(table[draw.random(x.size) > 0.1].sample(frac=1, random_state=number))

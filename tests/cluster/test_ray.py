@@ -97,15 +97,36 @@ def test_an_answer_lost_after_its_checkpoint_is_given_again(tmp_path, monkeypatc
     made = plan(modes=streams.MODES, model=streams.model("cp"), **streams.NAMES)
     tables = [frames.numbered(one, made) for one in streams.rows(3, 4)]
     monkeypatch.setattr(module, "_restarted", lambda: False)
-    owner = module._Owner(made, str(tmp_path), (0, 1), -1, None, False)
+    owner = module._Owner(made, str(tmp_path), (0, 1), -1, None, 0)
     for offset in range(3):
         told = owner.step(offset, tables[offset], offset % 2 == 0)
     monkeypatch.setattr(module, "_restarted", lambda: True)
-    other = module._Owner(made, str(tmp_path), (0, 1), -1, None, False)
+    other = module._Owner(made, str(tmp_path), (0, 1), -1, None, 0)
     assert other.back(3) == 2
     assert other.back(2) == 0
     for offset in (1, 2):
         again = other.step(offset, tables[offset], offset % 2 == 0)
     np.testing.assert_array_equal(np.stack(again["mean"]), np.stack(told["mean"]))
+    ends = [other.step(3, None, False) for _ in range(2)]  # asked twice, if the first answer was lost
+    assert len(ends[0]) == 3
+    np.testing.assert_array_equal(*(np.stack(one["mean"]) for one in ends))
     with pytest.raises(ValueError, match="batch 3 is the next one, got 7"):
         other.step(7, tables[3], False)
+
+
+def test_actors_that_share_a_device_share_its_memory(tmp_path, monkeypatch):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'undertow[ray]'")
+    from undertow.cluster import ray as module
+
+    monkeypatch.setattr(module, "_restarted", lambda: False)
+    monkeypatch.setattr(os, "environ", {})
+    made = module.plan(modes=streams.MODES, model=streams.model("cp"), **streams.NAMES)
+    for gpus, fraction in ((1, None), (0.5, "0.450")):
+        module._Owner(made, str(tmp_path), (0, 1), -1, None, gpus)
+        assert os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") == fraction
+
+
+@pytest.mark.full
+def test_more_actors_than_cores_are_said(ray, tmp_path, caplog):
+    applied([], tmp_path, shards=50)
+    assert "50 actors need 50 CPUs, and the cluster has 2 now" in caplog.text

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.cluster import frames
 from undertow.cluster import shard as shards
 from undertow.cluster.plan import plan
 from undertow.cluster.shard import END, Shard
@@ -111,6 +112,25 @@ def test_a_silent_stream_is_forgotten_and_starts_anew():
     done = shard.learn(END)
     fresh = ut.RobustCP(**MODEL).update(x[4, 2])
     np.testing.assert_allclose(done.mean[done.stream == "s2"][0], fresh.mean.ravel(), rtol=1e-4, atol=1e-4)
+
+
+def test_rows_that_cannot_be_used_make_no_stream():
+    shard = Shard(a_plan(ttl=5))
+    shard.learn(10)
+    shard.add(["late", "unknown"], [10, 11], [0, -1], [1.0, 1.0])
+    assert len(shard) == 0
+    assert shard.dropped == {"late": 1, "unknown": 1}
+    assert shard.due is None
+
+
+def test_a_packed_slice_that_is_null_is_missing_and_one_of_another_size_refused():
+    pandas, shard = pytest.importorskip("pandas"), Shard(a_plan(modes=(2, 2)))
+    rows = {"ut_stream": ["s"] * 2, "ut_time": [1, 2], "ut_entry": [0, 0]}
+    frames.add(shard, pandas.DataFrame({**rows, "ut_value": [[1, None, 2, 3], None]}))
+    assert [len(shard), len(shard._waiting), int(np.isnan(shard._waiting.value).sum())] == [1, 8, 5]
+    with pytest.raises(ValueError, match=r"packed slice must have 4 entries, as modes=.* says, got 3"):
+        frames.add(shard, pandas.DataFrame({**rows, "ut_value": [[1, 2, 3], None]}))
+    assert len(shard._waiting) == 8
 
 
 def test_a_shard_of_silence_is_empty():

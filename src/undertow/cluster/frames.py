@@ -51,7 +51,8 @@ def add(shard: Shard, rows: Any) -> None:
     """Rows as `ROWS` has them; packed slices are taken apart."""
     stream, time, entry, value = (rows[name].to_numpy() for name in ROWS)
     if not shard.plan.modes:
-        size, packed = shard.plan.entries, [_flat(one) for one in value]
+        size = shard.plan.entries
+        packed = [_flat(one, size) for one in value]
         wrong = next((one.size for one in packed if one.size != size), None)
         if wrong is not None:
             raise ValueError(f"a packed slice must have {size} entries, as modes={shard.plan.shape} says, got {wrong}.")
@@ -78,6 +79,6 @@ def frame(done: Completed) -> Any:
     return pandas.DataFrame(columns)
 
 
-def _flat(packed: Any) -> NDArray[np.float64]:
-    """All entries of a packed slice, row by row; none of one that is null."""
-    return np.zeros(0) if packed is None else np.ravel(np.asarray(packed, np.float64))
+def _flat(packed: Any, size: int) -> NDArray[np.float64]:
+    """All entries of a packed slice, row by row; of one that is null all are missing."""
+    return np.full(size, np.nan) if packed is None else np.ravel(np.asarray(packed, np.float64))

@@ -8,6 +8,7 @@ file, and is given the batches since then once more. A job that is killed goes o
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ KEPT = 2
 """Files of each shard: while some have written the newest, the others have the one before."""
 ATTEMPTS = 5
 """How often in a row an actor may be killed over the same batch."""
+_log = logging.getLogger("undertow.cluster")
 
 
 def apply(
@@ -100,8 +102,14 @@ class _Job:
         self._start = _common(folder, shards)
         owner = ray.remote(_Owner).options(num_cpus=1, num_gpus=gpus, max_restarts=-1)
         self._actors = [
-            owner.remote(made, str(folder), (shard, shards), self._start, delay, gpus == 0) for shard in range(shards)
+            owner.remote(made, str(folder), (shard, shards), self._start, delay, gpus) for shard in range(shards)
         ]
+        for kind, each in (("CPU", 1), ("GPU", gpus)):
+            if (have := ray.cluster_resources().get(kind, 0)) < each * shards:
+                wanted = f"{shards} actors need {each * shards:g} {kind}s"
+                _log.warning(
+                    "%s, and the cluster has %g now: some wait until it grows; or give fewer shards", wanted, have
+                )
         self._since: dict[int, list[Any]] = {}  # parts of the batches after the last checkpoint, by offset
 
     def run(self, batches: Any) -> Iterator[tuple[int, Any]]:
@@ -159,14 +167,16 @@ class _Owner:
         number: Of this one, and how many there are.
         start: The offset that all shards began with; files of later ones are those of this job.
         delay: How late a row may be.
-        one: Whether it has one core and no device.
+        gpus: How much of a device it has; none: one core.
     """
 
     def __init__(
-        self, plan: Plan, folder: str, number: tuple[int, int], start: int, delay: int | None, one: bool
+        self, plan: Plan, folder: str, number: tuple[int, int], start: int, delay: int | None, gpus: float
     ) -> None:
-        if one:
+        if not gpus:
             one_thread()
+        elif gpus < 1:  # else the first of several on a device takes most of its memory
+            os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{0.9 * gpus:.3f}")
         self._plan, self._path, self._number, self._delay = plan, Path(folder), number, delay
         self._load(max(_offsets(self._path, *number), default=-1) if _restarted() else start)
 
@@ -188,7 +198,7 @@ class _Owner:
         if offset != self._offset + 1:
             raise ValueError(f"batch {self._offset + 1} is the next one, got {offset}: give them in order.")
         if rows is None:
-            return frame(self._shard.learn(END))
+            return frame(Shard.from_bytes(self._shard.to_bytes(), self._plan).learn(END))
         add(self._shard, rows)
         until = None
         if self._delay is not None and len(self._shard):

@@ -95,23 +95,28 @@ class Shard:
         return len(self.names)
 
     @property
-    def waiting(self) -> int | None:
-        """The earliest time of a slice that is not complete; None where there is none."""
-        return int(self._waiting.time.min()) if len(self._waiting) else None
+    def due(self) -> int | None:
+        """The watermark with which there is something to do though no row comes: a slice, or a silence, is complete."""
+        times = [int(self._waiting.time.min())] if len(self._waiting) else []
+        if self.plan.ttl is not None and len(self):
+            times.append(int(self.heard.min()) + self.plan.ttl + 1)
+        return min(times, default=None)
 
     def add(self, streams: Any, times: Any, entries: Any, values: Any) -> None:
         """Take rows: names of their streams, times, entries counted row by row (−1: an unknown label), and values."""
-        names, stream = np.unique(np.asarray(streams, np.str_), return_inverse=True)
-        time, entry = np.asarray(times, np.int64), np.asarray(entries, np.int64)
-        known = (entry >= 0) & (entry < self.plan.entries)
+        name, time, entry = np.asarray(streams, np.str_), np.asarray(times, np.int64), np.asarray(entries, np.int64)
+        value = np.asarray(values, np.float64)
+        early, known = time > self.until, (entry >= 0) & (entry < self.plan.entries)
+        kept = early & known  # what is not makes no stream
+        names, stream = np.unique(name[kept], return_inverse=True)
         self._join(names[~np.isin(names, self.names)])
         order = np.argsort(self.names)
         place = order[np.searchsorted(self.names, names, sorter=order)] if len(names) else np.zeros(0, np.int64)
-        rows = Rows(place[stream], time, entry, np.asarray(values, np.float64))
-        late = assembly.late(rows, np.maximum(self.last, self.until))
-        self._count("late", int(late.sum()))
-        self._count("unknown", int((~known & ~late).sum()))
-        rows = rows[known & ~late]
+        rows = Rows(place[stream], time[kept], entry[kept], value[kept])
+        late = assembly.late(rows, self.last)
+        self._count("late", int(late.sum() + (~early).sum()))
+        self._count("unknown", int((early & ~known).sum()))
+        rows = rows[~late]
         np.maximum.at(self.heard, rows.stream, rows.time)
         self._waiting = self._waiting + rows
 

@@ -1,21 +1,19 @@
 """Keyed fleets on Spark: a DataFrame of entries or slices of many streams in, what the models say about them out.
 
 The key is a shard, a hash of the stream's name; its state is one fleet, as bytes, in Spark's state store. Checkpoints
-and recovery are Spark's. A worker that has stepped a shard before keeps it in memory, and reads the bytes only where
-the state in the store is not what it left there.
+and recovery are Spark's.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from undertow.cluster.kept import BODY, HEAD, keep, taken
 from undertow.cluster.packages import absent
 from undertow.cluster.plan import Plan, plan
-from undertow.cluster.shard import END, STATE_VERSION, Shard, check_version
+from undertow.cluster.shard import END, Shard
 
 try:
     import google.protobuf  # noqa: F401, which pyspark needs for the state store
@@ -46,14 +44,11 @@ _LEARNED = (
     "ut_stream string, ut_time bigint, value array<double>, mean array<double>, std array<double>, "
     "outlier_probability array<double>, status array<string>, incidents array<string>"
 )
-_HEAD, _BODY = "version int, token string", "content binary"
 _INCIDENT = (
     "id bigint, kind string, since bigint, last bigint, until bigint, since_time string, last_time string, "
     "until_time string, where string, count bigint, std double, amount double, side string, surprise double, "
     "probability double, open boolean, sentence string"
 )
-MOST_LIVE = 32
-"""Shards that a worker keeps in memory."""
 
 
 def apply(
@@ -243,25 +238,18 @@ def _whole(made: Plan) -> Any:
     return learned
 
 
-_live: OrderedDict[str, Shard] = OrderedDict()
-"""Shards of this worker by the token of the state that they agree with."""
-
-
 class _Processor(StatefulProcessor):  # type: ignore[misc]
-    """One shard per key.
-
-    State: `head` with the version of our state and a token that is new with every change, `body` with the bytes.
-    """
+    """One shard per key, kept as `undertow.cluster.kept` says."""
 
     def __init__(self, made: Plan, timed: bool) -> None:
         self._plan, self._timed = made, timed
 
     def init(self, handle: Any) -> None:
         self._handle = handle
-        self._head, self._body = handle.getValueState("head", _HEAD), handle.getValueState("body", _BODY)
+        self._head, self._body = handle.getValueState("head", HEAD), handle.getValueState("body", BODY)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
-        return self._stepped(list(rows), timerValues)
+        return self._stepped(rows, timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
         return self._stepped([], timerValues)
@@ -271,46 +259,12 @@ class _Processor(StatefulProcessor):  # type: ignore[misc]
 
     def _stepped(self, tables: Iterable[Any], timers: Any) -> Iterator[Any]:
         one_thread()
-        shard = self._taken()
+        shard = taken(self._plan, self._head, self._body)
         for table in tables:
             add(shard, table)
-        until = None
-        if self._timed:
-            until = 1000 * int(timers.getCurrentWatermarkInMs())
-        done = shard.learn(until)
-        self._keep(shard)
-        if self._timed:
-            self._wake(shard)
+        done = shard.learn(1000 * int(timers.getCurrentWatermarkInMs()) if self._timed else None)
+        keep(shard, self._head, self._body)
+        if self._timed and (due := shard.due) is not None:
+            self._handle.registerTimer(due // 1000 + 1)
         if len(done):
             yield frame(done)
-
-    def _taken(self) -> Shard:
-        """The shard as it is in the state store."""
-        if not self._head.exists():
-            return Shard(self._plan)
-        version, token = self._head.get()
-        check_version(version)
-        live = _live.pop(token, None)  # what follows changes it: should the task fail, nobody must find it
-        if live is not None and live.plan == self._plan:
-            return live
-        return Shard.from_bytes(bytes(self._body.get()[0]), self._plan)
-
-    def _keep(self, shard: Shard) -> None:
-        if not len(shard):
-            self._head.clear()
-            self._body.clear()
-            return
-        token = uuid.uuid4().hex
-        self._body.update((shard.to_bytes(),))
-        self._head.update((STATE_VERSION, token))
-        _live[token] = shard
-        while len(_live) > MOST_LIVE:
-            _live.popitem(last=False)
-
-    def _wake(self, shard: Shard) -> None:
-        """When the next slice is complete, or a stream has been silent for too long, whether there are rows or not."""
-        due = [] if shard.waiting is None else [shard.waiting]
-        if self._plan.ttl is not None and len(shard):
-            due.append(int(shard.heard.min()) + self._plan.ttl + 1000)
-        if due:
-            self._handle.registerTimer(min(due) // 1000 + 1)
