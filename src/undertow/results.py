@@ -87,6 +87,12 @@ class Result:
         return self._output.weights() if hasattr(self._output, "weights") else {}
 
     @cached_property
+    def predictions(self) -> Mapping[str, Floats]:
+        """Of a tracker what every predictor says of each entry, of an observed one without having seen it; else {}."""
+        made: Mapping[str, Floats] = getattr(self._output, "predictions", dict)()
+        return {name: self._labelled(values) for name, values in made.items()}
+
+    @cached_property
     def events(self) -> Any:
         """What is wrong beyond single entries, by name: `undertow.tracker.events.Named`, or n of them; else None."""
         return getattr(self._output, "named", None)

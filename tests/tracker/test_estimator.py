@@ -402,3 +402,11 @@ def test_how_soon_changes_are_believed_is_given_shown_and_kept():
         codes = [tracker.update(moved + draw.normal(size=SHAPE)).status.codes for _ in range(12)]
         believed[after] = ["LASTING_CHANGE" in found for found in codes].index(True) + 1
     assert believed == {None: 4, 2: 2, 9: 9}
+
+
+def test_the_answer_is_what_the_predictors_say_weighed(results):
+    for x, result in list(zip(VALUES, results, strict=True))[5:]:
+        hidden = np.isnan(x)
+        assert list(result.predictions) == list(result.weights)
+        said = sum(result.weights[name] * values for name, values in result.predictions.items())
+        np.testing.assert_allclose(said[hidden], result.mean[hidden], rtol=1e-3, atol=0.02)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from undertow.cli.bench_cluster import capacity, engines, sharded
-from undertow.cli.bench_criteria import ablation, tracker
+from undertow.cli.bench_criteria import ablation, regret, tracker
 from undertow.cli.bench_tables import OUT, Data, Out, show_tables, sizes
 from undertow.cli.terminal import show_file
 
@@ -186,6 +186,7 @@ def smooth(
 
 bench.command()(tracker)
 bench.command()(ablation)
+bench.command()(regret)
 bench.command()(sharded)
 bench.command()(capacity)
 bench.command()(engines)
@@ -260,6 +261,32 @@ def foreground(
 
     scenes = [generated(drift=one) for one in drift or (0.3, 1.0)] + ([recorded(data)] if recording else [])
     show_tables(lambda bars: [study(scenes, say=bars.say)])
+
+
+@bench.command()
+def cost(
+    shape: Annotated[list[str] | None, typer.Option(help="Only this one, 144x176; give it again for another.")] = None,
+    slices: Annotated[int, typer.Option(min=4, help="Of each run.")] = 60,
+    rounds: Annotated[int, typer.Option(min=1, help="How often both are timed.")] = 2,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Instead: a new process that finds no compiled programs, 15 % observed.")
+    ] = False,
+) -> None:
+    """Time of a tracker with nothing set over that of the CP models it keeps, whole runs from the first slice.
+
+    Examples:
+
+    \b
+      undertow bench cost                              # 12×12, 40×40 and 144×176
+      undertow bench cost --cold --shape 144x176       # what a user waits for the first time
+    """
+    from undertow.lab.studies import cost as study
+
+    shapes = [sizes(one) for one in shape] if shape else study.SHAPES
+    if cold:
+        show_tables(lambda bars: [study.cold(one, slices) for one in (shapes if shape else study.SHAPES[-1:])])
+    else:
+        show_tables(lambda bars: [study.costs(shapes, slices, rounds, bars)])
 
 
 @bench.command()

@@ -89,6 +89,42 @@ def ablation(
     _criteria(rows, variants(given, replace or ()), masks, first_seed, slices, jobs, False, out, data)
 
 
+def regret(
+    rows: Rows = None,
+    setting: Settings = None,
+    masks: Masks = 5,
+    first_seed: UnseenSeed = 100,
+    slices: Slices = None,
+    jobs: Jobs = 1,
+    out: Out = OUT,
+    data: Data = None,
+) -> None:
+    """The tracker's error over that of the best of its predictors in hindsight, on rows of `undertow bench tracker`.
+
+    Examples:
+
+    \b
+      undertow bench regret --rows abilene-50,switching --masks 2
+
+    Every trial is a line of regret.jsonl in the folder: the error of the tracker and of each predictor by itself.
+    """
+    from undertow.lab.models import DEFAULT
+    from undertow.lab.names import separated
+    from undertow.lab.studies import regret as study
+    from undertow.lab.studies.entries import entries
+    from undertow.lab.studies.tracker import tracker
+
+    wanted, lines = study.rows(separated(rows)), out / "regret.jsonl"
+
+    def tables(bars: Any) -> list[StudyTable]:
+        seeds, columns = range(first_seed, first_seed + masks), entries([DEFAULT], setting or ())
+        _, records = tracker(wanted, columns, seeds, bars, lines, jobs, slices, data, study.errors)
+        return [study.table(wanted, records)]
+
+    show_tables(tables)
+    show_file(Console(), "Trials", lines)
+
+
 def _criteria(
     rows: str | None,
     entries: list[Entry],

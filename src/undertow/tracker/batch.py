@@ -112,8 +112,8 @@ def learn_all(
     learning: Array,
     present: Array,
     seasonal: Array | None = None,
-) -> tuple[Arrays, step.Answer, Found]:
-    """`step.learn` for those who are present; the others are as before.
+) -> tuple[Arrays, step.Answer, Found, Array]:
+    """`step.learn` for those who are present; the others are as before. Last what each predictor said (M, K, n).
 
     Args:
         before: As they were.
@@ -133,7 +133,7 @@ def learn_all(
     )
     if seasonal is None:
         seasonal = jnp.full(judged.values.shape, jnp.nan, judged.values.dtype)
-    core, answer = jax.vmap(step.learn)(before.core, verdict, judged.values, mask, scale, seasonal, means)
+    core, answer, told = jax.vmap(step.learn)(before.core, verdict, judged.values, mask, scale, seasonal, means)
     ranks = jnp.stack([report.rank for report in reports], axis=1).astype(before.ranks.dtype)
     after = Arrays(core, models, jnp.where(learning[:, None], ranks, before.ranks))
     chosen = jnp.argmax(verdict.weights[:, -len(means) :], axis=1)[:, None]
@@ -146,7 +146,7 @@ def learn_all(
         dead=jax.vmap(events.dead)(core.events),
         lasting=events.ages(core.events),
     )
-    return choose_all(present, after, before), answer, found
+    return choose_all(present, after, before), answer, found, told
 
 
 @program(static=["size"])

@@ -122,11 +122,10 @@ class Group:
             for core, settings in zip(self.arrays.models, self.settings, strict=True)
         ]
         models, reports = (tuple(part) for part in zip(*pairs, strict=True))
-        self.arrays, answer, found = batch.learn_all(
+        self.arrays, answer, found, said = batch.learn_all(
             self.arrays, models, reports, judged, mask, scale, learning, present
         )
         self.steps += learning
-        said = judged.verdict.means
         return answer, found, said if said.nbytes <= SAID_BYTES else None
 
 

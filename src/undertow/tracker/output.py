@@ -109,6 +109,13 @@ class TrackerOutput:
         plain = scales.plain(jnp.asarray(self.said)[:, flat], jnp.asarray(self.frame.scale))
         return dict(zip(NAMES, map(float, self.frame.absolute(plain)), strict=False))
 
+    def predictions(self) -> dict[str, Floats]:
+        """What every predictor says of each entry, by name; nothing where that was not kept."""
+        if self.said is None:
+            return {}
+        plain = scales.plain(jnp.asarray(self.said), jnp.asarray(self.frame.scale))
+        return {name: self._shaped(self.frame.absolute(one)) for name, one in zip(NAMES, plain, strict=False)}
+
     def rank(self) -> int:
         """Components of the CP model."""
         return int(self.components)

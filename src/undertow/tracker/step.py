@@ -383,8 +383,13 @@ class Answer:
 @program()
 def learn(
     core: Core, verdict: Verdict, values: Array, mask: Array, scale: Array, season: Array, from_cp: tuple[Array, ...]
-) -> tuple[Core, Answer]:
-    """Learn the slice as far as it is trusted, and answer; `season` and `from_cp` are means given the slice."""
+) -> tuple[Core, Answer, Array]:
+    """Learn the slice as far as it is trusted, and answer; `season` and `from_cp` are means given the slice.
+
+    Returns:
+        The state; the answer; what every predictor says of each entry without having seen it (K, n): of an observed one
+        before the slice was learned, of any other as it answers.
+    """
     level_state = restart(core.level, verdict.changed & mask, values)
     before = LEVEL.predict(level_state, Given(values, verdict.learn, core.last))
     given = Given(values, verdict.learn, before.mean, verdict.noise)
@@ -438,7 +443,7 @@ def learn(
     innovation = jnp.where(known, verdict.innovation / spread, jnp.nan)
     answer = Answer(mean, std, own, noise, added, flagged, verdict.weights, innovation, z)
     # Through slices of nothing, too, levels become less certain.
-    return replace(chosen, events=after.events, level=level), answer
+    return replace(chosen, events=after.events, level=level), answer, jnp.where(mask, verdict.means, means)
 
 
 @program()

@@ -160,7 +160,9 @@ def _learned(ready: Sequence[_Ready]) -> list[Learned]:
     weights = np.asarray(judged.verdict.learn)
     fitted, seasonal = season_together.fitted(followed, np.asarray(judged.values), weights, entries, BATCH)
     here = _filled(np.ones(count, np.bool_), count)
-    after, answer, found = batch.learn_all(before, models, reports, judged, observed, scale, learning, here, seasonal)
+    after, answer, found, told = batch.learn_all(
+        before, models, reports, judged, observed, scale, learning, here, seasonal
+    )
     std = np.sqrt(np.asarray(judged.verdict.variance)) * before.core.law.spread[:, None]
     completed, plain = np.asarray(answer.scaled), np.asarray(judged.values)
     kept = [
@@ -169,7 +171,7 @@ def _learned(ready: Sequence[_Ready]) -> list[Learned]:
     ]
     forecasts = ahead_together.follow([state.ahead for state in states], kept, after, plain, weights, scale, BATCH)
     used = np.asarray(judged.use).sum(axis=1)
-    arrays, reported, said = jax.device_get((after, (answer, found), judged.verdict.means))
+    arrays, reported, said = jax.device_get((after, (answer, found), told))
     result = []
     for number, one in enumerate(ready):
         state = _after(one.state, number, arrays, bool(learning[number]), entries - int(used[number]))

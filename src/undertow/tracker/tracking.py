@@ -259,7 +259,7 @@ def _learned(
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
     means = tuple(report.low_rank for report in reports) or tuple(verdict.means[len(step.NAMES) :])
     season, seasonal = seasons.fitted(state.season, values, verdict.learn, entries)
-    core, answer = step.learn(state.core, verdict, values, flat_mask, scale, seasonal, means)
+    core, answer, told = step.learn(state.core, verdict, values, flat_mask, scale, seasonal, means)
     after = replace(state, core=core, cps=learned)
     chosen, part, dead = _found(verdict.weights, means, core.events, scale)
     if season is not None:
@@ -278,7 +278,7 @@ def _learned(
         dtype=given.values.dtype,
         config=settings(frame) | believed(state.core.events.after),
         given=given,
-        said=verdict.means,
+        said=told,
         beyond=(beyond, given.values) if beyond.any() else None,
     )
     return after, output

@@ -10,7 +10,7 @@ import numpy as np
 from undertow.lab.cases import DATASETS, Condition
 from undertow.lab.cases.making import from_synthetic
 from undertow.lab.criteria.criterion import Asked, Criterion, Numbers, Trial
-from undertow.lab.criteria.measures import flagged, found, known, mean_error, ratio, usual, within
+from undertow.lab.criteria.measures import flagged, found, hidden_error, known, mean_error, ratio, usual, within
 from undertow.lab.criteria.recorded import BURN_IN, COVERAGE
 from undertow.lab.references import best_level
 from undertow.lab.scores import error_curves, scores
@@ -40,7 +40,8 @@ def low_rank(dataset: str, condition: Condition) -> Callable[[Trial], Numbers]:
         errors = [math.inf if error is None else error for error in curves["all_error"][BURN_IN:]]
         found = scores(data, track, curves)
         f1, coverage = known(found["outlier_f1"]), known(found["coverage"])
-        return {"error": float(np.median(errors)), "F1": f1, "coverage": coverage}
+        hidden = hidden_error(data, track.low_rank)
+        return {"error": float(np.median(errors)), "hidden error": hidden, "F1": f1, "coverage": coverage}
 
     return measure
 

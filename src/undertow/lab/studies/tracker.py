@@ -13,14 +13,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from undertow.lab.constants import apart, replaced
-from undertow.lab.criteria.criterion import Asked, Criterion, Trial
+from undertow.lab.criteria.criterion import Asked, Criterion, Numbers, Trial
 from undertow.lab.criteria.measures import ratio
 from undertow.lab.criteria.registry import CRITERIA
 from undertow.lab.models import maker
@@ -30,19 +30,26 @@ from undertow.lab.studies.entries import Entry
 from undertow.lab.studies.table import StudyTable
 
 Record = dict[str, Any]
+Measure = Callable[[Criterion, Trial], Numbers]
 ERROR = "error"
 """The number that is compared between entries."""
 
 
+def as_asked(criterion: Criterion, trial: Trial) -> Numbers:
+    """The numbers of the criterion itself."""
+    return criterion.measure(trial)
+
+
 @dataclass(frozen=True)
 class Job:
-    """One trial as a worker process gets it: names and numbers only."""
+    """One trial as a worker process gets it: names and numbers, and a function that has a name."""
 
     criterion: str
     seed: int
     entry: Entry
     slices: int
     folder: Folder
+    measure: Measure = as_asked
 
 
 def tracker(
@@ -54,6 +61,7 @@ def tracker(
     jobs: int = 1,
     slices: int | None = None,
     folder: Folder = None,
+    measure: Measure = as_asked,
 ) -> tuple[StudyTable, list[Record]]:
     """Every entry on every criterion.
 
@@ -66,6 +74,7 @@ def tracker(
         jobs: worker processes; 1 for none.
         slices: no stream is longer than that; None for the length of each.
         folder: of the data files.
+        measure: what is measured of a trial.
 
     Returns:
         The table, and the records behind it.
@@ -73,7 +82,7 @@ def tracker(
     for entry in entries:
         maker(entry.method, apart(entry.settings)[0])  # an unknown name is said before anything runs
     work = [
-        Job(one.name, seed, entry, one.slices if slices is None else min(slices, one.slices), folder)
+        Job(one.name, seed, entry, one.slices if slices is None else min(slices, one.slices), folder, measure)
         for one in criteria
         for seed in _seeds(one, seeds)
         for entry in entries
@@ -137,7 +146,7 @@ def perform(job: Job, reporter: Reporter = Reporter()) -> Record:  # noqa: B008 
         make, label = maker(job.entry.method, settings), f"{job.criterion}: {job.entry.label}"
         trial = Trial(make, job.seed, job.slices, job.folder, reporter, label)
         with replaced(constants):
-            numbers = CRITERIA[job.criterion].measure(trial)
+            numbers = job.measure(CRITERIA[job.criterion], trial)
     except Exception as error:  # whatever stops one method, the others still run
         reason = " ".join(str(error).split()) or type(error).__name__
     kept = {name: float(f"{value:.6g}") if math.isfinite(value) else None for name, value in numbers.items()}

@@ -1,0 +1,145 @@
+"""What a tracker with nothing set costs beside the CP models that it keeps, each a `RobustCP` on the same slices.
+
+Whole runs from the first slice, every program compiled before. Both in one process and in turn, so that what else the
+machine does hits both; the least of several rounds counts. `cold` is another question: what a user waits for in a new
+process that finds no compiled programs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import undertow as ut
+from undertow.lab.reporter import Reporter
+from undertow.lab.studies.table import StudyTable
+from undertow.lab.synthetic import drifting
+from undertow.lab.track import Floats
+from undertow.tracker.predictors.cp import configs
+
+SHAPES = ((12, 12), (40, 40), (144, 176))
+OBSERVED = 0.5
+COLD_OBSERVED = 0.15
+
+CHILD = """
+import json, sys, time
+begun = time.perf_counter()
+import undertow as ut
+from undertow.lab.studies.cost import stream
+slices = stream(*json.loads(sys.argv[1]))
+given = time.perf_counter()
+times, tracker = [], ut.Tracker()
+for x in slices:
+    tracker.update(x).mean
+    times.append(time.perf_counter())
+print(json.dumps([given - begun, *(after - before for before, after in zip([given, *times], times))]))
+"""
+"""What a new process runs; generating the stream is counted with the import."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of one shape.
+
+    Attributes:
+        tracker: the whole run.
+        models: the same of the CP models that a tracker of this shape keeps, one after the other.
+        later: of a slice in the second half of the tracker's run, the median.
+        count: how many CP models.
+    """
+
+    tracker: float
+    models: float
+    later: float
+    count: int
+
+
+def stream(shape: Sequence[int], slices: int, observed: float) -> Floats:
+    """Rank 5 with drifting factors, 2 % outliers, in single precision."""
+    values: Floats = drifting(tuple(shape), 5, slices=slices, observed=observed, seed=0).values.astype(np.float32)
+    return values
+
+
+def seconds(make: Callable[[], Any], values: Floats) -> list[float]:
+    """Of every slice, until its mean has been fetched."""
+    model, times = make(), [time.perf_counter()]
+    for x in values:
+        np.asarray(model.update(x).mean)
+        times.append(time.perf_counter())
+    return np.diff(times).tolist()
+
+
+def cost(shape: tuple[int, ...], slices: int, rounds: int, reporter: Reporter) -> Cost:
+    """Tracker and CP models in turn, once for compiling and then `rounds` times."""
+    values, kept = stream(shape, slices, OBSERVED), configs(shape)
+    tracker, models, later = [], [], []
+    for number in range(1 + rounds):
+        own = seconds(ut.Tracker, values)
+        others = sum(sum(seconds(partial(ut.RobustCP, **asdict(one)), values)) for one in kept)
+        if number:
+            tracker.append(sum(own))
+            later.append(float(np.median(own[slices // 2 :])))
+            models.append(others)
+        reporter.done()
+    return Cost(min(tracker), min(models), min(later), len(kept))
+
+
+def costs(shapes: Sequence[tuple[int, ...]], slices: int, rounds: int, reporter: Reporter) -> StudyTable:
+    """One line for every shape."""
+    headings = ("slice", "CP models", "tracker, s", "CP models, s", "tracker over CP models", "a slice later, ms")
+    table = StudyTable(f"{slices} slices from the first, {OBSERVED:.0%} observed, least of {rounds} rounds", headings)
+    reporter.begin(len(shapes) * (1 + rounds))
+    for shape in shapes:
+        one = cost(shape, slices, rounds, reporter)
+        table.rows.append(
+            (
+                "×".join(map(str, shape)),
+                str(one.count),
+                f"{one.tracker:.2f}",
+                f"{one.models:.2f}",
+                f"{one.tracker / one.models:.2f}",
+                f"{1e3 * one.later:.1f}",
+            )
+        )
+    return table
+
+
+def cold(shape: tuple[int, ...], slices: int) -> StudyTable:
+    """A new process that finds no compiled programs: the whole run, and a slice of its second half."""
+    with tempfile.TemporaryDirectory() as folder:
+        without = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, json.dumps((shape, slices, COLD_OBSERVED))],
+            env={**without, "UNDERTOW_CACHE": os.path.join(folder, "programs")},
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
+        )
+    imported, *times = json.loads(done.stdout)
+    later = times[len(times) // 2 :]
+    table = StudyTable(
+        f"A new process, nothing kept, {COLD_OBSERVED:.0%} observed",
+        ("slice", "slices", "import, s", "first slice, s", "all slices, s", "later: median, ms", "90 %", "slowest"),
+    )
+    parts = (np.median(later), np.quantile(later, 0.9), max(later))
+    table.rows.append(
+        (
+            "×".join(map(str, shape)),
+            str(slices),
+            f"{imported:.1f}",
+            f"{times[0]:.1f}",
+            f"{sum(times):.1f}",
+            *(f"{1e3 * part:.0f}" for part in parts),
+        )
+    )
+    return table
