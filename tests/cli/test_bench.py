@@ -35,8 +35,8 @@ def test_help_names_every_study(capsys):
     shown = capsys.readouterr().out
     assert set(commands()) == {
         "speed", "accuracy", "recorded", "changes", "faults", "tracker", "ablation", "fidelity", "fleet", "video",
-        "run", "start", "compile", "forecast", "incidents", "foreground", "sharded", "capacity", "engines", "smooth", "regret",
-        "cost",
+        "run", "start", "compile", "forecast", "incidents", "foreground", "sharded", "capacity", "engines", "smooth",
+        "regret", "cost",
     }  # fmt: skip
     assert all(name in shown for name in commands())
 
