@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from undertow.cli.bench_cluster import capacity, engines, sharded
-from undertow.cli.bench_criteria import ablation, regret, tracker
+from undertow.cli.bench_criteria import Jobs, UnseenSeed, ablation, regret, tracker
 from undertow.cli.bench_tables import OUT, Data, Out, show_tables, sizes
 from undertow.cli.terminal import show_file
 
@@ -134,19 +134,34 @@ def faults(seeds: Seeds = 5, first_seed: FirstSeed = 0, data: Data = None) -> No
 
 @bench.command()
 def incidents(
+    rows: Annotated[
+        str | None,
+        typer.Option(help="Separated by commas: normal, student, counts, daily-counts, daily, recording; all of them."),
+    ] = None,
     seeds: Seeds = 3,
-    first_seed: FirstSeed = 0,
+    first_seed: UnseenSeed = 100,
     slices: Annotated[int, typer.Option(min=100, help="Of each clean stream, five minutes each.")] = 1440,
+    jobs: Jobs = 1,
+    results: Annotated[
+        Path | None, typer.Option(help="Folder where the tracker's results are kept and used again, whatever the code.")
+    ] = None,
     out: Out = OUT,
     data: Data = None,
+    fresh: Fresh = False,
 ) -> None:
-    """False incidents a day on clean streams beside what was asked for; planted faults and a labelled recording."""
+    """False incidents a day on clean streams beside what was asked for; planted faults and a labelled recording.
+
+    Finished streams are kept in the folder and not done again as long as the code is the same.
+    """
+    from undertow.lab.names import pick, separated
+    from undertow.lab.store import ResultStore
+    from undertow.lab.studies.incidents import ROWS
     from undertow.lab.studies.incidents import incidents as study
 
-    records: list[dict[str, Any]] = []
+    wanted, store, records = pick("row", separated(rows), ROWS), ResultStore(out / "results", fresh), []
 
     def tables(bars: Any) -> list[StudyTable]:
-        made, found = study(range(first_seed, first_seed + seeds), slices, bars, data)
+        made, found = study(wanted, range(first_seed, first_seed + seeds), slices, store, bars, jobs, data, results)
         records.extend(found)
         return made
 

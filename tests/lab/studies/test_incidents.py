@@ -1,28 +1,33 @@
 """The study of incidents without a tracker: streams, faults and how alarms are counted."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from undertow.incidents import Incident
+from undertow.lab.store import ResultStore
 from undertow.lab.studies import incidents as study
+from undertow.lab.studies import kept_results
+from undertow.lab.studies import planted as streams
 
 
-@pytest.mark.parametrize("name", study.STREAMS)
+@pytest.mark.parametrize("name", streams.STREAMS)
 def test_streams_are_clean_and_mostly_observed(name):
-    values, size = study.STREAMS[name](40, 0, study.OBSERVED)
-    assert values.shape == (40, *study.SHAPE)
+    values, size = streams.STREAMS[name](40, 0, streams.OBSERVED)
+    assert values.shape == (40, *streams.SHAPE)
     assert 0.8 < np.mean(~np.isnan(values)) < 0.97
     assert size > 0
 
 
 def test_faults_are_where_they_are_said_to_be():
-    values, size = study.gaussian(study.FIRST + 7 * study.APART, 0, 1.0)
-    made, faults = study.planted(values, size)
+    values, size = streams.gaussian(streams.FIRST + 7 * streams.APART, 0, 1.0)
+    made, faults = streams.planted(values, size)
     assert [one.name for one in faults] == ["spike", "router, row and column", "block", "slice", "dead sensor", "level"]
     for one in faults[:4]:
         differs = made[one.first : one.last + 1] != values[one.first : one.last + 1]
         assert (differs == one.entries).all()
-    assert (made[: study.FIRST] == values[: study.FIRST]).all()
+    assert (made[: streams.FIRST] == values[: streams.FIRST]).all()
 
 
 def test_alarms_are_counted_by_the_intervals_they_meet():
@@ -41,11 +46,45 @@ def test_alarms_are_counted_by_the_intervals_they_meet():
 def test_tables_hold_what_was_counted():
     one = Incident(1, "entry", 300, 300, until=300, entries=((3, 4),), count=1)
     found = study.Followed((one,), np.zeros(576, bool))
-    values, size = study.gaussian(study.FIRST + 7 * study.APART, 0, 1.0)
-    _, faults = study.planted(values, size)
-    records = [{"stream": name, **study._false(found)} for name in study.STREAMS]
-    records += [{"stream": "normal noise", **study._met(one, found)} for one in faults]
-    false, met = study._false_table(records), study._found_table(records)
+    values, size = streams.gaussian(streams.FIRST + 7 * streams.APART, 0, 1.0)
+    _, faults = streams.planted(values, size)
+    records = [{"row": name, **study._false(found)} for name in streams.STREAMS]
+    records += [{"row": "normal", **study._met(one, found)} for one in faults]
+    false, met = study.tables(records)
     assert false.rows[0][2].startswith("0.50")
     assert met.rows[0] == ("spike", "1 of 1", "1.00", "1 of 1", "0")
     assert met.rows[1][1] == "0 of 1"
+
+
+def results(values):
+    for t, x in enumerate(values):
+        none, x = np.zeros(x.shape), np.nan_to_num(x)
+        events = SimpleNamespace(slice_off=t == 7, changed=((3, 3), (1, 2)), dead=())
+        yield SimpleNamespace(
+            mean=x, std=none + 1, innovations=none, outlier_probability=none, outliers=none, events=events
+        )
+
+
+def test_results_that_were_kept_are_the_same_again(tmp_path):
+    values = np.random.default_rng(0).normal(size=(9, 4, 5))
+    path = tmp_path / "deep" / "one.npz"
+    first = list(kept_results.kept(path, lambda: results(values)))
+    again = list(kept_results.kept(path, lambda: pytest.fail("made twice")))
+    assert [one.events.slice_off for one in again] == [t == 7 for t in range(9)]
+    for one, two, x in zip(first, again, values, strict=True):
+        assert (one.mean == two.mean).all()
+        assert (two.mean == x.astype(np.float32)).all()
+        assert list(zip(*two.events.changed, strict=True)) == [(3, 1), (3, 2)]
+        assert len(two.events.dead[0]) == 0
+
+
+def test_finished_streams_are_not_done_again(reporter, tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(study, "_tracked", lambda values: done.append(len(values)) or results(values))
+    store = ResultStore(tmp_path)
+    first, records = study.incidents(["normal"], [5], 120, store, reporter)
+    assert sorted(done) == [120, streams.FIRST + 7 * streams.APART]
+    assert [table.title for table in first] == ["False incidents a day on clean streams", "Planted faults, all streams"]
+    again = study.incidents(["normal"], [5], 120, store, reporter)
+    assert again == (first, records)
+    assert len(done) == 2

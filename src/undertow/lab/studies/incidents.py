@@ -5,86 +5,70 @@ freedom, counts, counts with a daily pattern, and a daily pattern with normal no
 router that fails (a row and a column), a block, a slice, a change of level and a dead sensor planted. Then the server
 recording, if it is there. Beside it a rule per entry: three standard deviations from the mean of the same model; slices
 in a row in which it fires are one alarm.
+
+Each stream is a job of its own, and finished ones are kept. The tracker takes nearly all the time: with a folder
+for its results what comes after them can be tried again in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow.incidents import Incident, Incidents
+from undertow.lab.provenance import digest, sources
 from undertow.lab.recordings import smd
 from undertow.lab.recordings.files import Folder
 from undertow.lab.reporter import Reporter
+from undertow.lab.store import ResultStore
+from undertow.lab.studies.kept_results import Results, kept
+from undertow.lab.studies.planted import APART, DAY, FIRST, OBSERVED, STREAMS, TITLES, Floats, Planted, planted
 from undertow.lab.studies.table import StudyTable
-from undertow.lab.synthetic.counts import poisson
-from undertow.lab.synthetic.dynamics import autoregressive, seasonal
-from undertow.lab.synthetic.noises import heavy_tailed
+from undertow.lab.workers import performed
 
-SHAPE, OBSERVED = (12, 12), 0.9
-STEP, DAY = 300.0, 288
-"""Seconds between slices, and slices in a day."""
+STEP = 300.0
+"""Seconds between slices."""
 ASKED = "1/day"
-FIRST, APART = 300, 70
-"""The slice in which the first fault is planted, and slices between faults."""
 TRAINED = 1000
 """Slices of the recording before its labelled part, to begin with."""
-Floats = NDArray[np.float64]
-
-
-def gaussian(slices: int, seed: int, observed: float) -> tuple[Floats, float]:
-    """Factors with AR(1) rows and normal noise; values, and the size of a fault: 12 σ."""
-    made = autoregressive(SHAPE, slices=slices, observed=observed, seed=seed)
-    return made.values, 0.6
-
-
-def heavy(slices: int, seed: int, observed: float) -> tuple[Floats, float]:
-    """Noise of Student's t with three degrees of freedom; a fault is 120 of its scales, once in ten days by chance."""
-    made = heavy_tailed(SHAPE, slices=slices, observed=observed, seed=seed)
-    return made.values, 12.0
-
-
-def counts(slices: int, seed: int, observed: float) -> tuple[Floats, float]:
-    """Poisson counts around 5."""
-    return poisson(5.0, SHAPE, slices=slices, observed=observed, seed=seed).values, 12 * 5**0.5
-
-
-def daily_counts(slices: int, seed: int, observed: float) -> tuple[Floats, float]:
-    """Poisson counts whose rates follow the day, every entry with an hour of its own."""
-    draw = np.random.default_rng([seed, 11])
-    rates = 20 * np.exp(0.5 * draw.standard_normal(SHAPE))
-    angle = 2 * np.pi * (np.arange(slices)[:, None, None] / DAY + draw.random(SHAPE))
-    values = draw.poisson(rates * (1 + 0.8 * np.sin(angle))).astype(np.float64)
-    return np.where(draw.random(values.shape) < observed, values, np.nan), 12 * 20**0.5
-
-
-def daily(slices: int, seed: int, observed: float) -> tuple[Floats, float]:
-    """A season of a day, and normal noise."""
-    return seasonal(SHAPE, slices=slices, period=DAY, observed=observed, seed=seed).values, 0.6
-
-
-STREAMS: dict[str, Callable[[int, int, float], tuple[Floats, float]]] = {
-    "normal noise": gaussian,
-    "Student's t, 3": heavy,
-    "counts": counts,
-    "counts, daily pattern": daily_counts,
-    "daily pattern": daily,
-}
+RECORDING = "recording"
+ROWS = {name: name for name in (*STREAMS, RECORDING)}
 
 
 @dataclass(frozen=True)
-class Planted:
-    """A fault: its kinds in words of incidents, its slices, and the entries that it touches."""
+class Job:
+    """One stream as a worker process gets it.
 
-    name: str
-    kinds: tuple[str, ...]
-    first: int
-    last: int
-    entries: NDArray[np.bool_]
+    Attributes:
+        row: Of `ROWS`.
+        seed: Of the stream.
+        slices: Of a clean one.
+        faults: Whether faults are planted.
+        folder: Of the recordings.
+        results: Folder of the tracker's results; None to keep none.
+    """
+
+    row: str
+    seed: int
+    slices: int
+    faults: bool
+    folder: Folder
+    results: Path | None
+
+    @property
+    def name(self) -> str:
+        """As it is shown."""
+        return f"{self.row}, seed {self.seed}{', with faults' if self.faults else ''}"
+
+    def key(self) -> dict[str, Any]:
+        """What determines its records."""
+        return {"study": "incidents", "row": self.row, "seed": self.seed, "slices": self.slices, "faults": self.faults}
 
 
 @dataclass(frozen=True)
@@ -96,77 +80,92 @@ class Followed:
 
 
 def incidents(
-    seeds: Sequence[int], slices: int, reporter: Reporter, folder: Folder = None
+    rows: Sequence[str],
+    seeds: Sequence[int],
+    slices: int,
+    store: ResultStore,
+    reporter: Reporter,
+    jobs: int = 1,
+    folder: Folder = None,
+    results: Path | None = None,
 ) -> tuple[list[StudyTable], list[dict[str, Any]]]:
-    """The tables, and the numbers behind them; without the recording where it is missing."""
-    reporter.begin(2 * len(STREAMS) * len(seeds) + 1)
-    records = []
-    for name, make in STREAMS.items():
-        for seed in seeds:
-            found = follow(make(slices, seed, OBSERVED)[0], reporter, f"{name}, seed {seed}", step=STEP)
-            records.append({"stream": name, "seed": seed, "slices": slices, **_false(found)})
-            changed, faults = planted(*make(FIRST + 7 * APART, seed + 1000, 1.0))
-            found = follow(changed, reporter, f"{name} with faults, seed {seed}", step=STEP)
-            records += [{"stream": name, "seed": seed, **_met(one, found)} for one in faults]
-    tables = [_false_table(records), _found_table(records)]
-    try:
-        record = recording(reporter, folder)
-    except FileNotFoundError as missing:
-        reporter.say(str(missing))
-        return tables, records
-    return [*tables, _recording_table(record)], [*records, record]
+    """The tables, and the numbers behind them; without the recording where it is missing.
+
+    Args:
+        rows: Of `ROWS`.
+        seeds: Of the streams.
+        slices: Of each clean stream.
+        store: Of records: what it holds of the same code is not done again.
+        reporter: Shows progress.
+        jobs: Worker processes.
+        folder: Of the recordings.
+        results: Folder of the tracker's results, which are kept there and used again as they are.
+    """
+    work = [
+        Job(row, seed, slices, faults, folder, results)
+        for row in rows
+        if row != RECORDING
+        for seed in seeds
+        for faults in (False, True)
+    ]
+    if RECORDING in rows:
+        try:
+            smd.load(folder)
+            work.append(Job(RECORDING, 0, 0, False, folder, results))
+        except FileNotFoundError as missing:
+            reporter.say(str(missing))
+    reporter.begin(len(work))
+    known = {job: store.get({**job.key(), "code": _code()}) for job in work}
+    records = [record for found in known.values() if found is not None for record in found["records"]]
+    for job, made in performed(perform, [job for job in work if known[job] is None], jobs, reporter):
+        store.put({**job.key(), "code": _code()}, {"records": made})
+        records += made
+        reporter.done()
+    return tables(records), records
 
 
-def follow(values: Iterable[Floats], reporter: Reporter, name: str, step: float, false_alarms: str = ASKED) -> Followed:
+@cache
+def _code() -> str:
+    """Records of other code are not used."""
+    return digest(sources([__name__]))
+
+
+def perform(job: Job, reporter: Reporter) -> tuple[Job, list[dict[str, Any]]]:
+    """One stream, and what was found in it."""
+    where = {"row": job.row, "seed": job.seed}
+    if job.row == RECORDING:
+        held = smd.load(job.folder)
+        found = follow(np.concatenate([held.train[-TRAINED:], held.values]), job, reporter, step=60.0)
+        return job, [{**where, **judged(found, held.faulty, TRAINED)}]
+    if job.faults:
+        changed, faults = planted(*STREAMS[job.row](FIRST + 7 * APART, job.seed + 1000, 1.0))
+        found = follow(changed, job, reporter, step=STEP)
+        return job, [{**where, **_met(one, found)} for one in faults]
+    found = follow(STREAMS[job.row](job.slices, job.seed, OBSERVED)[0], job, reporter, step=STEP)
+    return job, [{**where, "slices": job.slices, **_false(found)}]
+
+
+def follow(values: Floats, job: Job, reporter: Reporter, step: float, false_alarms: str = ASKED) -> Followed:
     """A stream through a tracker, its results into incidents."""
-    from undertow.tracker.estimator import Tracker
-
-    slices = list(values)
-    reporter.start(name, len(slices))
-    model, watch = Tracker(), Incidents(slices[0].shape, false_alarms=false_alarms, step=step)
+    reporter.start(job.name, len(values))
+    watch = Incidents(values.shape[1:], false_alarms=false_alarms, step=step)
     told: dict[int, Incident] = {}
-    fired = np.zeros(len(slices), bool)
-    for t, x in enumerate(slices):
-        result = model.update(x)
+    fired = np.zeros(len(values), bool)
+    file = f"{job.row}-{job.seed}-{job.slices}{'-faults' if job.faults else ''}.npz"
+    results = _tracked(values) if job.results is None else kept(job.results / file, lambda: _tracked(values))
+    for t, (x, result) in enumerate(zip(values, results, strict=True)):
         told |= {change.incident.id: change.incident for change in watch.update(result, values=x)}
         fired[t] = bool((np.abs(x - result.mean) > 3 * result.std).any())
         reporter.tick()
     told |= {one.id: one for one in watch.open}
-    reporter.done()
     return Followed(tuple(told.values()), fired)
 
 
-def planted(values: Floats, size: float) -> tuple[Floats, list[Planted]]:
-    """The stream with one fault of each kind, of this size and far apart."""
-    made = values.copy()
-    faults: list[Planted] = []
+def _tracked(values: Floats) -> Results:
+    from undertow.tracker.estimator import Tracker
 
-    def fault(name: str, kinds: tuple[str, ...], lasts: int, where: Any, change: Callable[[Floats], Floats]) -> None:
-        first = FIRST + APART * len(faults)
-        entries = np.zeros(SHAPE, bool)
-        entries[where] = True
-        part = made[first : first + lasts]
-        made[first : first + lasts] = np.where(entries, change(part), part)
-        faults.append(Planted(name, kinds, first, first + lasts - 1, entries))
-
-    both = np.zeros(SHAPE, bool)
-    both[5], both[:, 5] = True, True
-    everywhere = np.ones(SHAPE, bool)
-    fault("spike", ("entry",), 1, (3, 4), lambda part: part + size)
-    fault("router, row and column", ("row", "change"), 10, both, lambda part: part + size)
-    fault("block", ("block",), 3, np.ix_([2, 3, 4], [7, 8, 9]), lambda part: part + size)
-    fault("slice", ("slice",), 1, everywhere, lambda part: 3 * part + size)
-    fault("dead sensor", ("dead",), 60, (8, 8), lambda part: np.broadcast_to(part[0], part.shape))
-    fault("level", ("change",), len(made), (1, 10), lambda part: part + size)
-    return made, faults
-
-
-def recording(reporter: Reporter, folder: Folder = None) -> dict[str, Any]:
-    """Labelled faults of the server recording that are found, and false incidents a day."""
-    held = smd.load(folder)
-    values = np.concatenate([held.train[-TRAINED:], held.values])
-    found = follow(values, reporter, "server recording", step=60.0)
-    return {"stream": "server recording", **judged(found, held.faulty, TRAINED)}
+    model = Tracker()
+    return (model.update(x) for x in values)
 
 
 def judged(found: Followed, faulty: NDArray[np.bool_], first: int) -> dict[str, Any]:
@@ -223,15 +222,27 @@ def _overlap(one: Incident, fault: Planted) -> bool:
     return one.kind in ("slice", "scene") or any(fault.entries[position] for position in one.entries)
 
 
+def tables(records: Sequence[dict[str, Any]]) -> list[StudyTable]:
+    """What was counted, as tables; those for which there is nothing are left out."""
+    recorded = [one for one in records if one["row"] == RECORDING]
+    return [
+        *([_false_table(records)] if any("false a day" in one for one in records) else []),
+        *([_found_table(records)] if any("fault" in one for one in records) else []),
+        *([_recording_table(recorded[0])] if recorded else []),
+    ]
+
+
 def _false_table(records: Sequence[dict[str, Any]]) -> StudyTable:
     made = StudyTable(
         "False incidents a day on clean streams", ("stream", "asked", "reached", "three sigma, per entry")
     )
-    for name in STREAMS:
-        mine = [one for one in records if one["stream"] == name and "false a day" in one]
+    for name, title in TITLES.items():
+        mine = [one for one in records if one["row"] == name and "false a day" in one]
+        if not mine:
+            continue
         reached, rule = ([one[key] for one in mine] for key in ("false a day", "three sigma a day"))
         each = np.std(reached, ddof=1) / len(reached) ** 0.5 if len(reached) > 1 else np.nan
-        made.rows.append((name, "1", f"{np.mean(reached):.2f} ± {each:.2f}", f"{np.mean(rule):.0f}"))
+        made.rows.append((title, "1", f"{np.mean(reached):.2f} ± {each:.2f}", f"{np.mean(rule):.0f}"))
     return made
 
 

@@ -8,13 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
-import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +23,7 @@ from undertow.lab.recordings.files import Folder
 from undertow.lab.reporter import Reporter
 from undertow.lab.studies.entries import Entry
 from undertow.lab.studies.table import StudyTable
+from undertow.lab.workers import performed
 
 Record = dict[str, Any]
 Measure = Callable[[Criterion, Trial], Numbers]
@@ -91,7 +87,7 @@ def tracker(
     records = []
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("a", encoding="utf-8") as lines:
-        for record in _run(work, jobs, reporter):
+        for record in performed(perform, work, jobs, reporter):
             records.append(record)
             lines.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
             lines.flush()
@@ -131,7 +127,7 @@ def regret(criteria: Iterable[Criterion], entries: Sequence[Entry], records: Seq
     return made
 
 
-def perform(job: Job, reporter: Reporter = Reporter()) -> Record:  # noqa: B008 - shows nothing
+def perform(job: Job, reporter: Reporter) -> Record:
     """Run one trial; what goes wrong is part of the record and stops no other trial."""
     record: Record = {
         "row": job.criterion,
@@ -155,30 +151,6 @@ def perform(job: Job, reporter: Reporter = Reporter()) -> Record:  # noqa: B008 
 
 def _seeds(criterion: Criterion, seeds: Sequence[int]) -> Sequence[int]:
     return seeds if criterion.seeds is None else range(seeds[0], seeds[0] + criterion.seeds)
-
-
-def _run(work: Sequence[Job], jobs: int, reporter: Reporter) -> Iterator[Record]:
-    if jobs == 1:
-        yield from (perform(job, reporter) for job in work)
-        return
-    # A forked child would inherit threads of JAX that do not run in it.
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_leave_with_parent) as pool:
-        for done in as_completed([pool.submit(perform, job) for job in work]):
-            yield done.result()
-
-
-def _leave_with_parent() -> None:
-    """A worker process leaves Ctrl-C to its parent, and does not outlive it, however that ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None  # this is a worker
-
-    def leave() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=leave, name="undertow worker", daemon=True).start()
 
 
 def _values(row: str, name: str, entry: Entry, records: Sequence[Record]) -> list[float]:
