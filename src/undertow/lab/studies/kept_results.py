@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,20 +18,17 @@ EVENTS = ("changed", "dead")
 def kept(path: Path, made: Callable[[], Results]) -> Results:
     """Results from the file, in single precision; made and written first where there is none."""
     if not path.exists():
-        write(path, list(made()))
+        write(path, made())
     return read(path)
 
 
-def write(path: Path, results: list[Any]) -> None:
+def write(path: Path, results: Iterable[Any]) -> None:
     """What `undertow.Incidents` reads of them."""
+    slices = [_arrays(one) for one in results]
+    held: dict[str, Any] = {name: np.stack([one[name] for one in slices]) for name in slices[0]}
     path.parent.mkdir(parents=True, exist_ok=True)
-    arrays: dict[str, Any] = {name: np.stack([getattr(one, name) for one in results]) for name in ARRAYS}
-    arrays = {name: values.astype(np.float32) for name, values in arrays.items()}
-    for name in EVENTS:
-        arrays[name] = np.stack([_mask(getattr(one.events, name), one.mean.shape) for one in results])
-    arrays["off"] = np.array([one.events.slice_off for one in results])
     temporary = path.with_suffix(".part.npz")
-    np.savez_compressed(temporary, **arrays)
+    np.savez_compressed(temporary, **held)
     temporary.replace(path)
 
 
@@ -45,8 +42,12 @@ def read(path: Path) -> Results:
         yield SimpleNamespace(**arrays, outliers=np.zeros_like(arrays["mean"]), events=events)
 
 
-def _mask(positions: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    made = np.zeros(shape, np.bool_)
-    if len(positions):
-        made[tuple(positions)] = True
-    return made
+def _arrays(result: Any) -> dict[str, NDArray[Any]]:
+    held = {name: np.asarray(getattr(result, name), np.float32) for name in ARRAYS}
+    held["off"] = np.asarray(bool(result.events.slice_off))
+    for name in EVENTS:
+        held[name] = np.zeros(held["mean"].shape, np.bool_)
+        positions = getattr(result.events, name)
+        if len(positions):
+            held[name][tuple(positions)] = True
+    return held
