@@ -1,7 +1,7 @@
 """What the tests of sharded models run in processes of their own: devices are counted when JAX starts.
 
 Arguments: number of devices in this process, number of processes, number of this process, port, file for the answers,
-and the slice before which the model is saved and loaded (-1: never).
+the slice before which the model is saved and loaded (-1: never), and the shape of a slice.
 """
 
 import os
@@ -9,18 +9,20 @@ import sys
 
 import numpy as np
 
-SHAPE, SLICES = (6, 48), 5
+SLICES = 5
 SETTINGS = {"max_rank": 3, "window": 4, "dtype": "float64"}
 
 
-def slices():
-    """A low rank that the model finds, some outliers, a fifth missing; the mode to be split is not the first."""
+def slices(shape):
+    """A low rank that the model finds, some outliers, a fifth missing."""
     rng = np.random.default_rng(7)
-    left, right = rng.normal(size=(SHAPE[0], 2)), rng.normal(size=(SHAPE[1], 2))
+    factors = [rng.normal(size=(size, 2)) for size in shape]
     for _ in range(SLICES):
-        x = (left * rng.normal(size=2)) @ right.T + 0.05 * rng.normal(size=SHAPE)
-        x[rng.random(SHAPE) < 0.05] += 10
-        x[rng.random(SHAPE) < 0.2] = np.nan
+        rows = "ijk"[: len(shape)]
+        x = np.einsum(",".join(f"{row}r" for row in rows) + f",r->{rows}", *factors, rng.normal(size=2))
+        x += 0.05 * rng.normal(size=shape)
+        x[rng.random(shape) < 0.05] += 10
+        x[rng.random(shape) < 0.2] = np.nan
         yield x
 
 
@@ -29,7 +31,7 @@ def answers(result):
     return {**arrays, "numbers": np.array([result.rank, result.iterations, result.noise_std, result.elbo])}
 
 
-def main(devices, processes, number, port, file, saved):
+def main(devices, processes, number, port, file, saved, sizes):
     import jax
 
     jax.config.update("jax_num_cpu_devices", int(devices))
@@ -38,15 +40,17 @@ def main(devices, processes, number, port, file, saved):
     import undertow as ut
     from undertow.cluster.sharded import ShardedCP, cost
 
+    shape = tuple(map(int, sizes.split("x")))
     model, found = ShardedCP(**SETTINGS), {}
-    for k, x in enumerate(slices()):
+    for k, x in enumerate(slices(shape)):
         if k == int(saved):  # and loaded by every process
             model = ShardedCP.of(ut.from_bytes(model.gathered().to_bytes()))
         for name, array in answers(model.update(x)).items():
             found[f"{name}{k}"] = array
     found["rows"] = np.array([model.rows.start, model.rows.stop])
     if int(processes) == 1:
-        longer = cost((SHAPE[0], 4 * SHAPE[1]), **SETTINGS)
+        split = int(np.argmax(shape))
+        longer = cost((*shape[:split], 4 * shape[split], *shape[split + 1 :]), **SETTINGS)
         for name, one in (("cost", model.cost()), ("longer", longer)):
             found[name] = np.array([one.communication.sweep, one.communication.rest, one.memory])
     np.savez(file, **found)

@@ -6,31 +6,38 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster.sharded_process import SETTINGS, SHAPE, SLICES, answers, slices
+from cluster.sharded_process import SETTINGS, SLICES, answers, slices
 from ports import free_port
 
 import undertow as ut
 from undertow.cluster.communication import communication
 
 PROGRAM = Path(__file__).with_name("sharded_process.py")
+SHAPE, CUBE = (6, 48), (4, 16, 3)
+"""The mode that is split, the second, is not the first."""
 
 
 @pytest.fixture(scope="module")
 def alone():
-    """What one device answers, given slices with the longest mode first."""
-    state, found = ut.init(ut.make_config(**SETTINGS), SHAPE[::-1]), []
-    for x in slices():
-        state, result = ut.step(state, x.T)
-        found.append({name: array.T for name, array in answers(result).items()})
+    return one_device(SHAPE)
+
+
+def one_device(shape):
+    """What it answers, given slices with the longest mode first."""
+    state, found = ut.init(ut.make_config(**SETTINGS), (shape[1], shape[0], *shape[2:])), []
+    for x in slices(shape):
+        state, result = ut.step(state, x.swapaxes(0, 1))
+        told = answers(result).items()
+        found.append({name: array.swapaxes(0, 1) if array.ndim > 1 else array for name, array in told})
     return found
 
 
-def run(folder, devices, processes, saved=-1):
-    port = free_port()
+def run(folder, devices, processes, saved=-1, shape=SHAPE):
+    port, sizes = free_port(), "x".join(map(str, shape))
     files = [folder / f"{number}.npz" for number in range(processes)]
     started = [
         subprocess.Popen(
-            [sys.executable, PROGRAM, str(devices), str(processes), str(number), str(port), file, str(saved)]
+            [sys.executable, PROGRAM, str(devices), str(processes), str(number), str(port), file, str(saved), sizes]
         )
         for number, file in enumerate(files)
     ]
@@ -41,7 +48,7 @@ def run(folder, devices, processes, saved=-1):
 def agree(found, expected, rows):
     for k in range(SLICES):
         for name, array in expected[k].items():
-            there = array[:, rows] if array.ndim == 2 else array
+            there = array[:, rows] if array.ndim > 1 else array
             np.testing.assert_allclose(found[f"{name}{k}"], there, rtol=1e-7, atol=1e-9, err_msg=f"{name} of slice {k}")
 
 
@@ -58,6 +65,16 @@ def test_eight_devices_answer_as_one_and_send_as_much_for_longer_slices(alone, t
     assert found["longer"][2] > memory  # it really is longer
     # A median is taken of a sample, here of every entry: the rest knows the sample, and nothing else of the length.
     assert found["longer"][1] - rest <= 8 * 3 * SETTINGS["window"] * 3 * SHAPE[0] * SHAPE[1]
+
+
+@pytest.mark.full
+def test_three_modes_are_split_along_the_longest(tmp_path):
+    (found,) = run(tmp_path, 8, 1, shape=CUBE)
+    agree(found, one_device(CUBE), slice(0, CUBE[1]))
+    rank, window = SETTINGS["max_rank"], SETTINGS["window"]
+    statistics = 8 * window * CUBE[0] * CUBE[2] * (rank * (rank + 1) // 2 + rank)
+    assert found["longer"][0] == found["cost"][0]
+    assert statistics <= found["cost"][0] <= 2 * statistics + 1000
 
 
 @pytest.mark.slow

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 
-def absent(what: str, extra: str, error: ImportError, besides: str = "") -> ImportError:
+
+def absent(engine: str, package: str, error: ImportError, besides: str = "") -> ImportError:
     """What to raise where a package cannot be imported.
 
     Args:
-        what: Needs it.
-        extra: Of Undertow, that installs it.
-        error: That it raised.
+        engine: "spark" or "ray", also the extra that installs everything.
+        package: The engine's own, which is named if it is absent too.
+        error: That was raised.
         besides: What else is needed.
     """
     name = (error.name or "a package").split(".")[0]
     name = "protobuf" if name == "google" else name  # the folder that its package shares with others
-    return ImportError(f"{what} needs {name}: pip install 'undertow[{extra}]'{besides}", name=error.name)
+    name = name if find_spec(package) else package
+    return ImportError(f"undertow.{engine} needs {name}: pip install 'undertow[{engine}]'{besides}", name=error.name)

@@ -26,7 +26,7 @@ try:
     import pandas
     import ray
 except ImportError as error:
-    raise absent("undertow.ray", "ray", error) from None
+    raise absent("ray", "ray", error) from None
 
 from undertow.cluster.frames import add, frame, numbered, one_thread  # pandas is there
 

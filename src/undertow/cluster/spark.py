@@ -33,7 +33,7 @@ try:
     )
 except ImportError as error:
     java = "; Spark itself needs Java 17 (Debian: apt install openjdk-17-jre-headless)"
-    raise absent("undertow.spark", "spark", error, java) from None
+    raise absent("spark", "pyspark", error, java) from None
 
 from undertow.cluster.frames import add, frame, one_thread  # pandas is there
 
