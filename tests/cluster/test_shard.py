@@ -114,6 +114,24 @@ def test_a_silent_stream_is_forgotten_and_starts_anew():
     np.testing.assert_allclose(done.mean[done.stream == "s2"][0], fresh.mean.ravel(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
+def test_silence_does_not_depend_on_what_comes_together():
+    x, found = slices(), []
+    for together in (1, 2, 6):
+        shard, parts = Shard(a_plan(ttl=2, false_alarms="1/1000")), []
+        for time, one in enumerate(x):
+            give(shard, one[:2] if time in (1, 2, 3) else one, time)
+            if time % together == together - 1:
+                parts.append(shard.learn(None))
+        shard = Shard.from_bytes(shard.to_bytes(), shard.plan)
+        parts.append(shard.learn(END))
+        rows = [row for one in parts for row in zip(one.stream, one.time, one.mean, strict=True)]
+        found.append(np.stack([mean for _, _, mean in sorted(rows, key=lambda row: row[:2])]))
+    assert len(found[0]) == 6 + 6 + 3
+    for one in found[1:]:
+        np.testing.assert_allclose(one, found[0], rtol=1e-4, atol=1e-4)
+
+
 def test_rows_that_cannot_be_used_make_no_stream():
     shard = Shard(a_plan(ttl=5))
     shard.learn(10)
@@ -140,11 +158,11 @@ def test_a_shard_of_silence_is_empty():
 
 
 def test_another_version_is_converted_or_refused(monkeypatch):
-    kept = Shard(a_plan()).to_bytes()
-    monkeypatch.setattr(shards, "STATE_VERSION", 2)
-    with pytest.raises(CheckpointError, match="version 1, this Undertow reads 2"):
+    kept, now = Shard(a_plan()).to_bytes(), shards.STATE_VERSION
+    monkeypatch.setattr(shards, "STATE_VERSION", now + 1)
+    with pytest.raises(CheckpointError, match=f"version {now}, this Undertow reads {now + 1}"):
         Shard.from_bytes(kept, a_plan())
-    monkeypatch.setitem(shards.CONVERTERS, 1, lambda content: ({**content[0], "dropped": {"late": 7}}, content[1]))
+    monkeypatch.setitem(shards.CONVERTERS, now, lambda content: ({**content[0], "dropped": {"late": 7}}, content[1]))
     assert Shard.from_bytes(kept, a_plan()).dropped == {"late": 7}
     monkeypatch.setattr(shards, "STATE_VERSION", 0)
     with pytest.raises(CheckpointError, match="upgrade undertow"):

@@ -17,6 +17,7 @@ import pytest
 import streams_of_tests as streams
 
 import undertow as ut
+from undertow.cluster.shard import STATE_VERSION
 
 HERE = Path(__file__).parent
 HAVE_JAVA = shutil.which("java") is not None
@@ -120,16 +121,17 @@ def test_a_new_version_converts_the_state_and_an_old_one_refuses_it(tmp_path):
     _files(tables, tmp_path, first=3)
     newer = tmp_path / "newer"  # as if the next version had been installed everywhere
     newer.mkdir()
+    now = STATE_VERSION
     (newer / "sitecustomize.py").write_text(
         "from undertow.cluster import kept, shard\n"
-        "kept.STATE_VERSION = shard.STATE_VERSION = 2\n"
-        "shard.CONVERTERS[1] = lambda content: content\n"
+        f"kept.STATE_VERSION = shard.STATE_VERSION = {now + 1}\n"
+        f"shard.CONVERTERS[{now}] = lambda content: content\n"
     )
     assert _started(tmp_path, "cp", "local[1]", newer).wait(timeout=600) == 0
     _same(import_module("pandas").read_parquet(tmp_path / "result.parquet"), streams.undisturbed(tables, "cp"))
     _files(streams.rows(6, 7), tmp_path, first=6)
     assert _started(tmp_path, "cp", "local[1]").wait(timeout=600) != 0
-    assert "this Undertow reads up to 1: upgrade undertow everywhere" in (tmp_path / "log").read_text()
+    assert f"this Undertow reads up to {now}: upgrade undertow everywhere" in (tmp_path / "log").read_text()
 
 
 @pytest.mark.full

@@ -25,7 +25,7 @@ from undertow.incidents import Change, Incidents
 from undertow.serialization import container
 from undertow.serialization.container import CheckpointError
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 """Raise it whenever the meaning or the names of what `to_bytes` writes change, and add a line to `CONVERTERS`."""
 Content = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 CONVERTERS: dict[int, Callable[[Content], Content]] = {}
@@ -68,7 +68,7 @@ class Completed:
 
 
 class Shard:
-    """The streams of one shard, in the order of the members of their fleet.
+    """The streams of one shard, each a member of their fleet.
 
     Args:
         plan: Of the whole job.
@@ -84,7 +84,7 @@ class Shard:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.names = np.zeros(0, np.str_)
-        self.last, self.heard = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.last, self.heard, self._members = (np.zeros(0, np.int64) for _ in range(3))
         self.until: int = NEVER
         self.dropped = {"late": 0, "unknown": 0}
         self._waiting = Rows.none()
@@ -127,7 +127,6 @@ class Shard:
         found = assembly.slices(self._waiting[done], self.plan.entries)
         self._waiting = self._waiting[~done]
         kept = [self._step(found, np.flatnonzero(found.turn == turn)) for turn in range(found.turn.max(initial=-1) + 1)]
-        np.maximum.at(self.last, found.stream, found.time)
         self.until = self.until if until is None else max(self.until, until)
         if silent.any():
             self._forget(silent)
@@ -136,10 +135,13 @@ class Shard:
     def _step(self, found: assembly.Slices, which: NDArray[np.intp]) -> Completed:
         """One slice of some streams."""
         assert self._fleet is not None
-        own, shape, count = found.stream[which], self.plan.shape, len(which)
-        members = len(self._fleet)  # those of the streams first, then those who wait for one
+        stream, time, values = found.stream[which], found.time[which], found.values[which]
+        if self.plan.ttl is not None:
+            self._renew(stream[(self.last[stream] > NEVER) & (time > self.last[stream] + self.plan.ttl)])
+        shape, count, members = self.plan.shape, len(which), len(self._fleet)
+        own = np.searchsorted(self._fleet.members, self._members[stream])  # the others wait for a stream
         x = np.full((members, self.plan.entries), np.nan)
-        x[own] = found.values[which]
+        x[own] = values
         present = np.zeros(members, np.bool_)
         present[own] = True
         result = self._fleet.update(x.reshape(members, *shape), present=present)
@@ -150,11 +152,11 @@ class Shard:
         status = [Status(Flags(int(flags))).codes for flags in result.flags[own]]
         changes: list[list[Change]] = [[] for _ in own]
         if self._incidents:
-            for row, (position, time) in enumerate(zip(own.tolist(), found.time[which].tolist(), strict=True)):
-                moment = np.datetime64(time, "us") if self.plan.dates else time
-                changes[row] = self._incidents[position].update(result[position], moment, x[position].reshape(shape))
-        values, time = found.values[which], found.time[which]
-        return Completed(self.names[own], time, values, mean, std, probability, status, changes)
+            for row, (number, position, when) in enumerate(zip(stream, own.tolist(), time.tolist(), strict=True)):
+                moment = np.datetime64(when, "us") if self.plan.dates else when
+                changes[row] = self._incidents[number].update(result[position], moment, values[row].reshape(shape))
+        self.last[stream] = time
+        return Completed(self.names[stream], time, values, mean, std, probability, status, changes)
 
     def _join(self, names: NDArray[np.str_]) -> None:
         if not len(names):
@@ -166,10 +168,25 @@ class Shard:
         elif size > len(self._fleet):
             self._fleet.join(size - len(self._fleet))
         self.names = np.concatenate([self.names, names])
+        self._members = np.concatenate([self._members, self._free(len(names))])
         never = np.full(len(names), NEVER)
         self.last, self.heard = np.concatenate([self.last, never]), np.concatenate([self.heard, never])
         if self.plan.false_alarms is not None:
             self._incidents += [self._watch() for _ in names]
+
+    def _free(self, count: int) -> NDArray[np.int64]:
+        """Some of the members who wait for a stream."""
+        assert self._fleet is not None
+        return np.setdiff1d(self._fleet.members, self._members)[:count]
+
+    def _renew(self, streams: NDArray[np.int64]) -> None:
+        """Those that come back after a silence, whether it was noticed meanwhile or not, start anew."""
+        if len(streams):
+            assert self._fleet is not None
+            self._fleet.leave(self._members[streams])
+            self._members[streams] = self._fleet.join(len(streams))
+            for number in streams if self._incidents else ():
+                self._incidents[number] = self._watch()
 
     def _watch(self) -> Incidents:
         plan = self.plan
@@ -183,11 +200,11 @@ class Shard:
         return np.asarray(self.heard < now - self.plan.ttl)
 
     def _forget(self, silent: NDArray[np.bool_]) -> None:
-        """One that comes back starts anew."""
+        """Leave nothing of them."""
         assert self._fleet is not None
-        self._fleet.leave(self._fleet.members[: len(self)][silent])
+        self._fleet.leave(self._members[silent])
         self._fleet.join(int(silent.sum()))
-        self.names = self.names[~silent]
+        self.names, self._members = self.names[~silent], self._members[~silent]
         self.last, self.heard = self.last[~silent], self.heard[~silent]
         if self._incidents:
             self._incidents = [one for one, away in zip(self._incidents, silent, strict=True) if not away]
@@ -208,6 +225,7 @@ class Shard:
             "names": self.names,
             "last": self.last,
             "heard": self.heard,
+            "members": self._members,
             "fleet": np.frombuffer(self._fleet.to_bytes() if self._fleet is not None else b"", np.uint8),
             "incidents": np.frombuffer(b"".join(watches), np.uint8),
             "incidents.sizes": np.array([len(one) for one in watches], np.int64),
@@ -238,7 +256,8 @@ class Shard:
                     "go on with the former, or begin with an empty checkpoint folder."
                 )
         shard = cls(plan)
-        shard.names, shard.last, shard.heard = arrays["names"], arrays["last"], arrays["heard"]
+        shard.names, shard._members = arrays["names"], arrays["members"]
+        shard.last, shard.heard = arrays["last"], arrays["heard"]
         shard.until, shard.dropped = int(header["until"]), dict(header["dropped"])
         shard._waiting = Rows(*(arrays[f"waiting.{part}"] for part in assembly.COLUMNS))
         if len(arrays["fleet"]):
