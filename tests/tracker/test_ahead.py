@@ -96,3 +96,25 @@ def test_what_never_came_is_dropped_and_what_is_to_come_stays():
 def test_nothing_observed_scores_nothing():
     state = Ahead(pending(np.zeros((len(CANDIDATES), ENTRIES))))
     assert forecasts.scored(state, 0, np.zeros(ENTRIES, np.float32), np.zeros(ENTRIES, bool), LINEAR).scored == {}
+
+
+@pytest.mark.parametrize("odd", [0.0, 0.2])
+def test_error_bars_hold_on_the_whole_where_slices_are_uneven(odd):
+    """In one of five slices everything is five times as far off: no slice has a quantile that would do."""
+    rng, state, held = np.random.default_rng(4), Ahead(), []
+    for clock in range(600):
+        truth = rng.normal(size=ENTRIES).astype(np.float32) * (5 if rng.random() < odd else 1)
+        if clock > 100:
+            held.append(np.abs(truth) <= 1.96 * np.exp(state.scored[1].factor))
+        state = Ahead(pending(np.zeros((len(CANDIDATES), ENTRIES)), clock), state.scored)
+        state = forecasts.scored(state, clock, truth, np.ones(ENTRIES, bool), LINEAR)
+    assert 0.94 < np.mean(held) < 0.96
+
+
+def test_large_slices_are_scored_by_a_sample():
+    entries = 3 * forecasts.MOST_SCORED
+    places = forecasts.sampled(entries)
+    assert len(set(places.tolist())) == forecasts.MOST_SCORED
+    assert forecasts.sampled(forecasts.MOST_SCORED) is None
+    values = np.arange(2 * entries).reshape(2, entries)
+    np.testing.assert_array_equal(forecasts.of_sample(values), values[:, places])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow.tracker.clock import Clock, advanced, in_order
+from undertow.tracker.clock import Clock, advanced, coming, in_order
 
 
 def gaps(times):
@@ -72,3 +72,13 @@ def test_for_every_slice_or_for_none():
     for clock, time in ((with_time, None), (without, 6)):
         with pytest.raises(ValueError, match="every slice or for none"):
             advanced(clock, time)
+
+
+def test_times_of_the_next_slices():
+    clock, dated = Clock(), Clock()
+    assert coming(clock, 2) is None
+    for hour in range(4):
+        clock, _ = advanced(clock, 10 + 2 * hour)
+        dated, _ = advanced(dated, np.datetime64("2026-03-01T00") + hour)
+    np.testing.assert_array_equal(coming(clock, 3), [18, 20, 22])
+    assert list(coming(dated, 2)) == [np.datetime64("2026-03-01T04"), np.datetime64("2026-03-01T05")]

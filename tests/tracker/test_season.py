@@ -42,6 +42,13 @@ def test_order_unit_and_origin_do_not_matter(order, unit, origin):
     assert seasons.period_of(changed) == seasons.period_of(slices) == 18
 
 
+@pytest.mark.parametrize("missing", [2, 4, 20])
+def test_a_stream_that_lacked_some_slices_once_keeps_its_period(missing):
+    slices = wave(10 * 24, 24, noise=0.3)
+    cut = np.concatenate([slices[:100], slices[100 + missing :]])
+    assert all(seasons.period_of(cut[:count]) == 24 for count in (96, 144, 192))
+
+
 def test_too_short_a_past_has_none():
     assert seasons.period_of(wave(24, 12)) == 0
     assert seasons.period_of(wave(5, 2)) == 0

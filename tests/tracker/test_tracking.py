@@ -144,3 +144,9 @@ def test_the_first_slice_leaves_the_types_of_all_arrays():
     before = jax.eval_shape(lambda: step.init(30, 2))
     values, mask = jax.ShapeDtypeStruct((30,), jnp.float32), jax.ShapeDtypeStruct((30,), bool)
     assert avals(jax.eval_shape(after, before, values, mask, jax.ShapeDtypeStruct((), jnp.int32))) == avals(before)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7, 8])
+def test_the_middle_of_rows_is_their_median(rows):
+    x = np.random.default_rng(rows).normal(size=(rows, 5)).astype(np.float32)
+    np.testing.assert_allclose(step.middle(jnp.asarray(x)), np.median(x, axis=0), rtol=1e-6)

@@ -39,6 +39,13 @@ def test_other_entries_are_refused_by_name(entry, named):
         NAMES.position(entry)
 
 
+def test_numbers_will_do_where_labels_are_texts():
+    texts = Names.of((2, 2), SimpleNamespace(dims=("src", "dst"), coords=(("A", "B"), ("V", "W"))))
+    assert texts.position((1, "V")) == (1, 0)
+    with pytest.raises(ValueError, match="dst must be one of V, W, got 2"):
+        texts.position((0, 2))
+
+
 def test_modes_without_names_are_numbered():
     plain = Names.of((4,))
     assert plain.dims == ("mode_1",)

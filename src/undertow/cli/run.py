@@ -317,7 +317,8 @@ def _show(summary: RunSummary, report: bool, as_json: bool) -> None:
         lines.append(f"[yellow]{code.lower().replace('_', ' ')}[/]: {_counted(count, 'slice')}")
     if summary.incidents:
         lasting = f", {summary.open_incidents} of them open" if summary.open_incidents else ""
-        lines.append(f"[bold]{_counted(summary.incidents, 'incident')}[/]{lasting}")
+        accepted = f" (false ones accepted: {summary.false_alarms})"
+        lines.append(f"[bold]{_counted(summary.incidents, 'incident')}[/]{lasting}{accepted}")
     said = [f"  {text}" for text in summary.newest_incidents] if summary.incidents else summary.events
     lines += [literal(text) for text in said]
     lines += [f"{name.capitalize() + ':':7} [bold]{literal(path)}[/]" for name, path in files.items()]

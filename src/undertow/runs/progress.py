@@ -51,6 +51,8 @@ class RunSummary:
         events: what was wrong beyond single entries, the newest of this run; all are in the store.
         incidents: how many were opened, or went on, in this run.
         open_incidents: how many last at its end.
+        false_alarms: rate of false incidents that was accepted; None if none were looked for.
+        believed_after: slices after which a lasting change is believed; None where chance decides, and for `RobustCP`.
         newest_incidents: the newest of them in words; all are in the store.
         notices: what was odd about the source, or about resuming.
         seconds: wall-clock time.
@@ -67,6 +69,8 @@ class RunSummary:
     events: tuple[str, ...]
     incidents: int
     open_incidents: int
+    false_alarms: str | None
+    believed_after: int | None
     newest_incidents: tuple[str, ...]
     notices: tuple[str, ...]
     seconds: float

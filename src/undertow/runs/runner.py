@@ -350,6 +350,7 @@ class Runner:
 
     def _summary(self, seconds: float) -> RunSummary:
         assert self._sinks is not None
+        asked = self._options.false_alarms
         return RunSummary(
             store=self._folder,
             slices=self._slices,
@@ -362,6 +363,8 @@ class Runner:
             events=tuple(map(str, self._sinks.noticed.events)),
             incidents=len(self._sinks.incidents),
             open_incidents=self._sinks.open_incidents,
+            false_alarms=None if asked is None else FalseAlarms.parse(asked).text,
+            believed_after=getattr(self._model, "believed_after", None),
             newest_incidents=tuple(str(one) for one in list(self._sinks.incidents.values())[-_MOST_INCIDENTS:]),
             notices=tuple(self._notices),
             seconds=seconds,

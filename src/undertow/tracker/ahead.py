@@ -3,14 +3,15 @@
 For every horizon h of a ladder (1, 2, 4, …, and the period of the season) a few forecasts are pending at a time. When
 its slice arrives, the errors of its candidates are added to a Gram matrix of that horizon. Forecasts combine the
 candidates by the same non-negative least squares as the tracker does (`combination`), on the errors of horizons near
-theirs; their standard deviation is that of one step times a factor learned in the same way, so that 95 % of what came
-lay within ±1.96 of it.
+theirs; their standard deviation is that of one step times a factor f, log f ← log f + η (share beyond ±1.96 std − 5 %),
+so that in the long run 95 % of what comes lies within, however uneven slices are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -37,9 +38,11 @@ CANDIDATES = ("level", "last", "cp", "season", "profile", "latest")
 """The local level, the last answer, the rows of the CP model; the season with its deviation of now and without, and as
 it was in the last cycle."""
 FORGETTING = 0.9
-"""Of errors and of the factor of error bars, per forecast of a horizon that came true."""
+"""Of errors, per forecast of a horizon that came true."""
 COVERED = 0.95
 """Of what comes, within the error bars."""
+FIRST_SCORES, FACTOR_STEP = 3, 0.3
+"""Forecasts from whose quantiles the factor of error bars begins, and η: then it follows the share beyond them."""
 BLOCK = 16
 """Horizons are computed in blocks of this size, so that few programs are compiled."""
 TOGETHER = 4
@@ -49,14 +52,19 @@ MOST_PENDING, PENDING_NUMBERS = 8, 4_000_000
 NEARNESS = 3.0
 """How fast the errors of other horizons lose their worth: by 2 to this power for every factor of two."""
 LARGEST_SLICE = 40_000
-"""Entries beyond which no forecasts are scored: those pending would take too much memory."""
+"""Entries beyond which no forecasts are scored: they take too long."""
+MOST_SCORED = 4096
+"""Entries by which forecasts are scored; of larger slices a random sample, the same at all times."""
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Pending:
-    """A forecast whose slice has not come yet: the slice, by the clock of the season; candidates (C, n); std (n,)."""
+    """A forecast whose slice has not come yet: the slice, by the clock of the season; candidates (C, k); std (k,).
+
+    k is n, or `MOST_SCORED` of them.
+    """
 
     due: int
     means: Floats
@@ -96,7 +104,8 @@ def follow(
     """
     if season.entries > LARGEST_SLICE:
         return ahead
-    ahead = scored(ahead, season.clock - 1, np.asarray(values), np.asarray(learned) > 0.5, scale)
+    values, trusted = (of_sample(np.asarray(one)) for one in (values, learned > 0.5))
+    ahead = scored(ahead, season.clock - 1, values, trusted, scale)
     horizons = asked_now(season)
     return with_forecasts(ahead, season, horizons, *_candidates(core, model, season, horizons))
 
@@ -107,12 +116,30 @@ def scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_],
     if not due:
         return with_scores(ahead, clock, [], [])
     asked = [due[min(position, len(due) - 1)] for position in range(-(-len(due) // TOGETHER) * TOGETHER)]
-    means, std, grams = (
+    means, std, grams, factors = (
         np.stack(part)
-        for part in zip(*((one.means, one.std, nearby(ahead, horizon)[0]) for horizon, one in asked), strict=True)
+        for part in zip(
+            *((one.means, one.std, nearby(ahead, horizon)[0], factor_of(ahead, horizon)) for horizon, one in asked),
+            strict=True,
+        )
     )
-    found = zip(*(np.asarray(part) for part in compared(values, trusted, means, std, grams, scale)), strict=True)
+    parts = compared(values, trusted, means, std, grams, factors, scale)
+    found = zip(*(np.asarray(part) for part in parts), strict=True)
     return with_scores(ahead, clock, [horizon for horizon, _ in due], list(found)[: len(due)])
+
+
+@lru_cache(maxsize=8)
+def sampled(entries: int) -> NDArray[np.intp] | None:
+    """Entries of a slice by which forecasts are scored; None for all."""
+    if entries <= MOST_SCORED:
+        return None
+    return np.sort(np.random.default_rng(0).choice(entries, MOST_SCORED, replace=False))
+
+
+def of_sample(values: NDArray[Any]) -> NDArray[Any]:
+    """The scored ones of the last axis (…, n)."""
+    places = sampled(values.shape[-1])
+    return values if places is None else values[..., places]
 
 
 def due_at(ahead: Ahead, clock: int) -> list[tuple[int, Pending]]:
@@ -120,12 +147,20 @@ def due_at(ahead: Ahead, clock: int) -> list[tuple[int, Pending]]:
     return [(horizon, one) for horizon, several in ahead.pending.items() for one in several if one.due == clock]
 
 
-def with_scores(ahead: Ahead, clock: int, horizons: Sequence[int], found: Sequence[tuple[Any, Any]]) -> Ahead:
+def factor_of(ahead: Ahead, horizon: int) -> np.float32:
+    """Log factor of the error bars of a horizon, as its own forecasts have it so far."""
+    return np.float32(ahead.scored[horizon].factor if horizon in ahead.scored else 0)
+
+
+def with_scores(ahead: Ahead, clock: int, horizons: Sequence[int], found: Sequence[tuple[Any, Any, Any]]) -> Ahead:
     """With what `compared` has found for these horizons; what was due by now is dropped."""
     table = dict(ahead.scored)
-    for horizon, (gram, needed) in zip(horizons, found, strict=True):
+    for horizon, (gram, needed, beyond) in zip(horizons, found, strict=True):
         before = table.get(horizon, Scored(np.zeros((len(CANDIDATES),) * 2, np.float32)))
-        factor = before.factor + max(1 / (before.count + 1), 1 - FORGETTING) * (float(needed) - before.factor)
+        if before.count < FIRST_SCORES:
+            factor = before.factor + (float(needed) - before.factor) / (before.count + 1)
+        else:
+            factor = before.factor + FACTOR_STEP * (float(beyond) - (1 - COVERED))
         table[horizon] = Scored(np.float32(FORGETTING) * before.gram + np.asarray(gram), factor, before.count + 1)
     table = {horizon: one for horizon, one in table.items() if horizon in LADDER or horizon in ahead.pending}
     left = {horizon: tuple(one for one in several if one.due > clock) for horizon, several in ahead.pending.items()}
@@ -142,13 +177,14 @@ def with_forecasts(ahead: Ahead, season: Season, horizons: list[int], means: Flo
     """With new forecasts (H, C, n), and the standard deviation of the next slice (n,)."""
     pending = dict(ahead.pending)
     for one, said in zip(horizons, means, strict=True):
-        pending[one] = (*pending.get(one, ()), Pending(season.clock + one - 1, said, std))
+        pending[one] = (*pending.get(one, ()), Pending(season.clock + one - 1, of_sample(said), of_sample(std)))
     return replace(ahead, pending=pending)
 
 
 def _interval(horizon: int, entries: int) -> int:
     """Slices between forecasts of a horizon; odd, so that they are not made at the same hour every day."""
-    pending = min(max(PENDING_NUMBERS // (len(LADDER) * len(CANDIDATES) * entries), 1), MOST_PENDING)
+    numbers = len(LADDER) * len(CANDIDATES) * min(entries, MOST_SCORED)
+    pending = min(max(PENDING_NUMBERS // numbers, 1), MOST_PENDING)
     return 1 if horizon <= pending else -(-horizon // pending) | 1
 
 
@@ -202,11 +238,12 @@ def nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
 
 @program()
 def compared(
-    values: Array, trusted: Array, means: Array, std: Array, grams: Array, scale: Array
-) -> tuple[Array, Array]:
-    """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and the log factors (M,).
+    values: Array, trusted: Array, means: Array, std: Array, grams: Array, factors: Array, scale: Array
+) -> tuple[Array, Array, Array]:
+    """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and of their error bars (M,).
 
-    Errors are in the units of the data and relative to the slice; a factor is what the error bars needed.
+    Errors are in the units of the data and relative to the slice. Of error bars: the log factor that they needed, and
+    the share of the slice beyond them with the log factors that they had.
 
     A program because rounding in NumPy depends on where arrays lie in memory, and a saved tracker goes on bit for bit.
     """
@@ -215,14 +252,15 @@ def compared(
     # Below the k-th smallest of n lie k / (n + 1) of what is to come, not k / n.
     wanted = jnp.minimum(COVERED * (count + 1) / jnp.maximum(count, 1), 1)
 
-    def one(means: Array, std: Array, gram: Array) -> tuple[Array, Array]:
+    def one(means: Array, std: Array, gram: Array, factor: Array) -> tuple[Array, Array, Array]:
         said = scales.plain(means, scale)
         errors = jnp.where(trusted, x - said, 0) * jax.lax.rsqrt(size)
         off = jnp.abs(values - scales.scaled(simplex_weights(gram) @ said, scale)) / std
         widest = jnp.nanquantile(jnp.where(trusted, off, jnp.nan), wanted)
-        return errors @ errors.T, jnp.log(jnp.maximum(widest / 1.96, 0.1))
+        beyond = (trusted & (off > 1.96 * jnp.exp(factor))).sum() / jnp.maximum(count, 1)
+        return errors @ errors.T, jnp.log(jnp.maximum(widest / 1.96, 0.1)), beyond
 
-    return jax.vmap(one)(means, std, grams)
+    return jax.vmap(one)(means, std, grams, factors)
 
 
 @program()

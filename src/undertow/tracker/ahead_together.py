@@ -53,21 +53,22 @@ def follow(
         if trusted[number].any()
         for horizon, one in alone.due_at(before[number], season.clock - 1)
     ]
-    found: dict[int, tuple[list[int], list[tuple[Any, Any]]]] = {number: ([], []) for number in known}
+    found: dict[int, tuple[list[int], list[tuple[Any, Any, Any]]]] = {number: ([], []) for number in known}
     for first in range(0, len(told), DUE):
         some = told[first : first + DUE]
         padded = [*some, *[some[-1]] * (DUE - len(some))]
-        grams, factors = _all_compared(
+        judged = _all_compared(
             np.stack([values[n] for n, _, _ in padded]),
             np.stack([trusted[n] for n, _, _ in padded]),
             np.stack([one.means for _, _, one in padded]),
             np.stack([one.std for _, _, one in padded]),
             np.stack([alone.nearby(before[n], horizon)[0] for n, horizon, _ in padded]),
+            np.stack([alone.factor_of(before[n], horizon) for n, horizon, _ in padded]),
             np.stack([scale[n] for n, _, _ in padded]),
         )
-        for (number, horizon, _), gram, factor in zip(some, np.array(grams), np.asarray(factors), strict=False):
+        for (number, horizon, _), gram, needed, beyond in zip(some, *map(np.array, judged), strict=False):
             found[number][0].append(horizon)
-            found[number][1].append((gram, factor))
+            found[number][1].append((gram, needed, beyond))
     asked = {number: alone.asked_now(one) for number, one in known.items()}
     blocks = {number: alone.in_blocks(horizons) for number, horizons in asked.items()}
     wanted = np.ones((size, max((block.size for block in blocks.values()), default=alone.BLOCK)), np.float32)
@@ -81,19 +82,19 @@ def follow(
     for number, one in known.items():
         three = [next(seasonal) for _ in asked[number]]
         means = alone.side_by_side(level[number], last[number], rows[number], three)
-        judged = alone.with_scores(before[number], one.clock - 1, *found[number])
-        made[number] = alone.with_forecasts(judged, one, asked[number], means, std[number].copy())
+        scored = alone.with_scores(before[number], one.clock - 1, *found[number])
+        made[number] = alone.with_forecasts(scored, one, asked[number], means, std[number].copy())
     return made
 
 
 @program()
 def _all_compared(
-    values: Array, trusted: Array, means: Array, std: Array, gram: Array, scale: Array
-) -> tuple[Array, Array]:
-    found: tuple[Array, Array] = jax.vmap(alone.compared)(
-        values, trusted, *(part[:, None] for part in (means, std, gram)), scale
+    values: Array, trusted: Array, means: Array, std: Array, gram: Array, factor: Array, scale: Array
+) -> tuple[Array, Array, Array]:
+    found: tuple[Array, Array, Array] = jax.vmap(alone.compared)(
+        values, trusted, *(part[:, None] for part in (means, std, gram, factor)), scale
     )
-    return found[0][:, 0], found[1][:, 0]
+    return found[0][:, 0], found[1][:, 0], found[2][:, 0]
 
 
 @program()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 KEPT = 15
 """Steps that the usual one is the median of."""
@@ -16,11 +17,15 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Clock:
-    """The last time, in seconds or in the user's own unit, and the last steps; None where times are not given."""
+    """The last time, in seconds or in the user's own unit, and the last steps; None where times are not given.
+
+    `dated` says whether the first one was a date.
+    """
 
     last: float | None = None
     steps: tuple[float, ...] = ()
     slices: int = 0
+    dated: bool = False
 
 
 def advanced(clock: Clock, time: Any) -> tuple[Clock, float]:
@@ -36,7 +41,7 @@ def advanced(clock: Clock, time: Any) -> tuple[Clock, float]:
         raise ValueError("time must be given for every slice or for none: give it from the first slice on.")
     now = _number(time)
     if clock.last is None:
-        return Clock(now, (), 1), 1.0
+        return Clock(now, (), 1, isinstance(time, datetime | np.datetime64)), 1.0
     step = now - clock.last
     if step <= 0:
         raise ValueError(
@@ -44,18 +49,26 @@ def advanced(clock: Clock, time: Any) -> tuple[Clock, float]:
             "leave out late slices and duplicates, or merge them with theirs before."
         )
     usual = float(np.median(clock.steps)) if len(clock.steps) >= FEWEST else step
-    return Clock(now, (*clock.steps, step)[-KEPT:], clock.slices + 1), step / usual
+    return replace(clock, last=now, steps=(*clock.steps, step)[-KEPT:], slices=clock.slices + 1), step / usual
 
 
-def in_order(clock: Clock, time: Any) -> float | None:
+def in_order(clock: Clock, time: Any) -> Any:
     """A time as `advanced` takes it, whatever comes: where it is late, repeated or none, just after the one before."""
     try:
         now = -np.inf if time is None else _number(time)
     except TypeError:
         now = -np.inf
     if clock.last is None:
-        return now if np.isfinite(now) and not clock.slices else None
-    return now if now > clock.last else float(np.nextafter(clock.last, np.inf))
+        return time if np.isfinite(now) and not clock.slices else None
+    return time if now > clock.last else float(np.nextafter(clock.last, np.inf))
+
+
+def coming(clock: Clock, slices: int) -> NDArray[Any] | None:
+    """Times of the next slices, each a usual step after the one before; None where times or steps are not known."""
+    if clock.last is None or not clock.steps:
+        return None
+    times: NDArray[Any] = clock.last + float(np.median(clock.steps)) * np.arange(1, slices + 1)
+    return (times * 1e6).round().astype("datetime64[us]") if clock.dated else times
 
 
 def _number(time: Any) -> float:

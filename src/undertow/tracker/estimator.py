@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -23,7 +23,8 @@ from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
 from undertow.tracker import files, reading, together, tracking
-from undertow.tracker.clock import Clock, in_order
+from undertow.tracker.clock import Clock, coming, in_order
+from undertow.tracker.forecast import Forecast
 from undertow.tracker.output import NAMES, TrackerOutput
 from undertow.tracker.tracking import Tracking
 from undertow.view.history import History
@@ -32,19 +33,6 @@ from undertow.view.names import Names
 from undertow.view.viewed import Viewed
 
 Floats = NDArray[np.floating[Any]]
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """Slices that are to come, in the units of the data; the next one first.
-
-    Attributes:
-        mean: What every entry should be (slices, *shape).
-        std: Of an observation: about 95 % fall within ±1.96 std of `mean` (slices, *shape).
-    """
-
-    mean: Floats
-    std: Floats
 
 
 class Tracker(Viewed, StackedModel):
@@ -175,15 +163,16 @@ class Tracker(Viewed, StackedModel):
             slices: How many, 1 to 10,000.
 
         Returns:
-            `mean` and `std` (slices, *shape), the next slice first.
+            `mean` and `std` (slices, *shape), the next slice first; `to_xarray()` has labels and times.
 
         Raises:
             ValueError: No slice has been seen yet, or `slices` is no integer of that range.
         """
         if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or not 1 <= slices <= 10_000:
             raise ValueError(f"slices must be an integer from 1 to 10000, got {slices!r}.")
-        mean, std = tracking.forecast(self._learned("forecast"), int(slices))
-        return Forecast(mean, std)
+        state = self._learned("forecast")
+        mean, std = tracking.forecast(state, int(slices))
+        return Forecast(mean, std, self._labels, coming(state.clock, int(slices)))
 
     @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from undertow.tracker.ahead import CANDIDATES, Ahead, Pending, Scored
+from undertow.tracker.ahead import CANDIDATES, MOST_SCORED, Ahead, Pending, Scored
 from undertow.tracker.clock import Clock
 from undertow.tracker.predictors.level import LevelState
 from undertow.tracker.season import LEVEL, Season
@@ -82,7 +82,7 @@ def season(header: dict[str, Any], arrays: dict[str, Any], entries: int) -> Seas
 
 def ahead(header: dict[str, Any], arrays: dict[str, Any], entries: int) -> Ahead:
     """Forecasts that are pending, and how earlier ones turned out."""
-    size = len(CANDIDATES)
+    size, entries = len(CANDIDATES), min(entries, MOST_SCORED)
     pending = {}
     for horizon, dues in header["pending"].items():
         means = _array(arrays, f"pending.{horizon}.means", (len(dues), size, entries))
@@ -99,7 +99,8 @@ def clock(header: dict[str, Any]) -> Clock:
     """Times of the slices."""
     saved = header["clock"]
     last = None if saved["last"] is None else float(saved["last"])
-    return Clock(last, tuple(float(one) for one in saved["steps"]), int(saved["slices"]))
+    dated = bool(saved.get("dated", False))
+    return Clock(last, tuple(float(one) for one in saved["steps"]), int(saved["slices"]), dated)
 
 
 def _deviation(arrays: dict[str, Any], entries: int, profiles: int) -> LevelState:

@@ -34,6 +34,8 @@ CYCLES = 2.5
 """Cycles that must have been seen of a period."""
 SHORTEST = 4
 """Slices of a period at least."""
+BESIDE = 8
+"""Part of a period by which the maximum of the autocorrelation may miss it."""
 CLEAR, RISE = 0.3, 0.2
 """Autocorrelation at a period, and how far it must lie above the lowest one before it."""
 ALIKE = 0.1
@@ -187,7 +189,8 @@ def period_of(slices: Floats) -> int:
     longest = int(count / CYCLES)
     if longest < SHORTEST:
         return 0
-    correlation = _autocorrelation(slices)[: longest + 2]
+    centred = _centred(slices)
+    correlation = _autocorrelation(centred)[: longest + 2]
     lags = np.arange(SHORTEST, min(longest, len(correlation) - 2) + 1)
     lowest = np.minimum.accumulate(correlation)
     here = correlation[lags]
@@ -196,19 +199,28 @@ def period_of(slices: Floats) -> int:
     if not peak.any():
         return 0
     first = int(lags[peak & (here > here[peak].max() - ALIKE)][0])
-    # The same maximum some cycles later says more exactly where it lies.
-    margin = 1 + first // 50
-    near = np.arange(max(first - margin, SHORTEST), first + margin + 1)
-    cycles = np.arange(1, max(longest // int(near[-1]), 1) + 1)
-    return int(near[np.argmax(correlation[np.minimum(near[:, None] * cycles, longest)].mean(1))])
+    # Noise, and a stream that was late once, move the maximum: what counts is where most slices are like those before.
+    margin = 1 + first // BESIDE
+    near = range(max(first - margin, SHORTEST), first + margin + 1)
+    return max(near, key=lambda lag: _alike(centred, lag))
 
 
-def _autocorrelation(slices: Floats) -> NDArray[np.float64]:
-    """Pooled over entries, each without its own straight line."""
-    count = len(slices)
-    time = np.linspace(-1, 1, count)[:, None]
+def _alike(centred: NDArray[np.floating[Any]], lag: int) -> float:
+    """How like a slice is to the one that many slices before, 1 at most: the median over all."""
+    now, before = centred[lag:], centred[:-lag]
+    return float(np.median(2 * (now * before).sum(1) / np.maximum((now**2 + before**2).sum(1), 1e-30)))
+
+
+def _centred(slices: Floats) -> NDArray[np.floating[Any]]:
+    """Each entry without its own straight line."""
+    time = np.linspace(-1, 1, len(slices))[:, None]
     centred = slices - slices.mean(0)
-    centred = centred - time * (time * centred).sum(0) / (time**2).sum()
+    return np.asarray(centred - time * (time * centred).sum(0) / (time**2).sum())
+
+
+def _autocorrelation(centred: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Pooled over entries."""
+    count = len(centred)
     spectrum = np.fft.rfft(centred, 2 * count, axis=0)
     products = np.fft.irfft((np.abs(spectrum) ** 2).sum(1), 2 * count)[:count]
     return np.asarray(products / max(float(products[0]), 1e-30) * count / (count - np.arange(count)))

@@ -254,8 +254,7 @@ def _learned(
         use = verdict.for_cp
         missing = mask.size - int(np.count_nonzero(mask))
         missing += _withheld(use, mask)
-        heard = verdict.weights[len(step.NAMES) :]
-        pairs = [model.learn(values, use, missing, weight) for model, weight in zip(state.cps, heard, strict=True)]
+        pairs = [model.learn(values, use, missing) for model in state.cps]
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
     means = tuple(report.low_rank for report in reports) or tuple(verdict.means[len(step.NAMES) :])
     season, seasonal = seasons.fitted(state.season, values, verdict.learn, entries)

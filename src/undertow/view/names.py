@@ -80,14 +80,16 @@ class Names:
         return tuple(self.index(mode, one) for mode, one in enumerate(given))
 
     def index(self, mode: int, label: Any) -> int:
-        """Where a row lies, by its label; by its number where the label is none of the mode's."""
+        """Where a row lies, by its label; by its number where the mode has no labels, or none that are numbers."""
         labels, size = self.coords[mode], self.shape[mode]
         if labels is not None:
             found = [place for place, one in enumerate(labels) if one == label or str(one) == str(label)]
             if found:
                 return found[0]
-        elif not isinstance(label, bool) and hasattr(label, "__index__") and -size <= label.__index__() < size:
-            return int(label.__index__()) % size
+        counted = labels is None or not any(hasattr(one, "__index__") for one in labels)
+        number = label.__index__() if hasattr(label, "__index__") and not isinstance(label, bool) else size
+        if counted and -size <= number < size:
+            return int(number) % size
         some = range(size) if labels is None else labels
         known = ", ".join(map(str, some[:4])) + (", …" if size > 4 else "")
         raise ValueError(f"{self.dims[mode]} must be one of {known}, got {label!r}.")

@@ -41,8 +41,6 @@ from undertow.tracker.predictors.base import Prediction
 LARGE_SLICE = 12_000
 """Entries from which on one quick CP model has to do."""
 LARGEST_RANK = 64
-LISTENED = 0.5
-"""Weight from which on a CP model of large slices may grow: its steps cost what its components cost."""
 LASTING = 0.999
 """Of what a temporal row keeps, from which on it counts as a random walk."""
 GROWTH_INTERVAL = 5
@@ -83,16 +81,15 @@ class CP:
         made: Regression = regression(self.state.core, values, mask, self.state.settings, np.float32(steps))
         return made
 
-    def learn(self, values: Array, mask: Array, missing: int, weight: Any = 1.0) -> tuple[CP, Report]:
+    def learn(self, values: Array, mask: Array, missing: int) -> tuple[CP, Report]:
         """The model after the slice, and its report.
 
         Args:
             values: Of the slice.
             mask: Entries that are used.
             missing: Number of those that are not.
-            weight: That the model has in the combination.
         """
-        state = self.grown(weight).state if self.state.steps % GROWTH_INTERVAL == 0 else self.state
+        state = self.grown().state if self.state.steps % GROWTH_INTERVAL == 0 else self.state
         state = with_fitting_slots(state)
         if separable(state.config):
             state = replace(state, missing=(*state.missing, missing)[-state.config.window :])
@@ -106,17 +103,15 @@ class CP:
         nothing = np.zeros(state.shape, state.config.dtype)
         step.prepare(state.core, nothing, nothing > 0, state.settings, missing_capacity(state), None)
 
-    def grown(self, weight: Any = 1.0) -> CP:
-        """With twice the slots for components where all are in use; of large slices only where it is listened to."""
+    def grown(self) -> CP:
+        """With twice the slots for components where all are in use; not of large slices, where that takes too long."""
         state, full = self.state, self.state.config.max_rank
         assert full is not None  # sized by the first slice
         if int(self.rank) < state.capacity:
             return self
         if state.capacity < full:
             return self.with_slots(full)
-        if full >= LARGEST_RANK:
-            return self
-        if math.prod(self.state.shape) > LARGE_SLICE and float(weight) < LISTENED:
+        if full >= LARGEST_RANK or math.prod(self.state.shape) > LARGE_SLICE:
             return self
         size = min(2 * full, LARGEST_RANK)
         config, wider = replace(state.config, max_rank=size), rank.resized(state.core.factors, size)

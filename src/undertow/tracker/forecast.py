@@ -1,0 +1,51 @@
+"""What `Tracker.forecast` gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.inputs.labels.names import Labels
+
+Floats = NDArray[np.floating[Any]]
+AHEAD = "ahead"
+"""Name of the first dimension: 1 is the next slice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Slices that are to come, in the units of the data; the next one first.
+
+    Attributes:
+        mean: What every entry should be (slices, *shape).
+        std: Of an observation: about 95 % fall within ±1.96 std of `mean` (slices, *shape).
+        labels: Names of the modes and labels of their rows, if the stream has any.
+        times: Of these slices (slices,): dates (UTC where the times of the stream have a zone) or numbers; None where
+            the stream has none.
+    """
+
+    mean: Floats
+    std: Floats
+    labels: Labels | None = None
+    times: NDArray[Any] | None = None
+
+    def to_xarray(self) -> Any:
+        """`mean` and `std` as an `xarray.Dataset` with the labels of the stream, along `ahead`: 1, 2, 3, …"""
+        try:
+            import xarray
+        except ModuleNotFoundError:
+            raise ImportError("to_xarray needs xarray: pip install 'undertow[store]'") from None
+        count = len(self.mean)
+        labels = self.labels or Labels(
+            tuple(f"mode_{mode}" for mode in range(1, self.mean.ndim)), (None,) * (self.mean.ndim - 1)
+        )
+        pairs = zip(labels.dims, labels.coords, strict=True)
+        coords: dict[str, Any] = {dim: list(rows) for dim, rows in pairs if rows is not None}
+        coords[AHEAD] = np.arange(1, count + 1)
+        if self.times is not None:
+            coords["time"] = AHEAD, self.times
+        dims = (AHEAD, *labels.dims)
+        return xarray.Dataset({"mean": (dims, self.mean), "std": (dims, self.std)}, coords)
