@@ -303,7 +303,7 @@ def make_dicom_frames(folder):
     return Made(folder / "many.dcm")
 
 
-def video(path, codec, count=LENGTH, **options):
+def video(path, codec, count=LENGTH, bright=250, **options):
     """A bright row that moves; 16 × 16 because codecs want even sizes."""
     import av
 
@@ -312,7 +312,7 @@ def video(path, codec, count=LENGTH, **options):
         stream.width, stream.height, stream.pix_fmt = 16, 16, "yuv420p"
         for t in range(count):
             image = np.full((16, 16, 3), 40 + 3 * t, np.uint8)
-            image[t % 16] = (250, 150, 150)
+            image[t % 16] = bright
             container.mux(stream.encode(av.VideoFrame.from_ndarray(image, "rgb24")))
         container.mux(stream.encode())
     return path
@@ -323,7 +323,7 @@ def make_video(folder):
 
 
 def make_video_colour(folder):
-    return Made(video(folder / "a.mkv", "ffv1"), {"colour": True}, exact=False)
+    return Made(video(folder / "a.mkv", "ffv1", bright=(250, 150, 150)), {"colour": True}, exact=False)
 
 
 MAKERS = {name.removeprefix("make_"): maker for name, maker in list(globals().items()) if name.startswith("make_")}

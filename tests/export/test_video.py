@@ -6,7 +6,8 @@ import pytest
 from stubs import StubStream, store_stub
 
 from undertow.export import export
-from undertow.export.video import grey_scale, side_by_side
+from undertow.export.video import grey_scale, masked, side_by_side
+from undertow.runs.errors import StoreError
 from undertow.runs.store.reader import open_store
 
 
@@ -24,6 +25,21 @@ def test_video_shows_original_background_and_outliers(store, tmp_path, name):
     wanted = np.clip((found.slice("mean", 11) - low) / (high - low) * 255, 0, 255)
     shown = frames[11][40::80, (6 * 80) + 40 : 10 * 80 : 80, 0]
     np.testing.assert_allclose(shown, wanted, atol=12)
+
+
+def test_masks_are_white_where_a_pixel_is_flagged(tmp_path):
+    store_stub(tmp_path / "s", StubStream(12), keep="outlier_probability")
+    path = export(tmp_path / "s", tmp_path / "mask.mkv", variables=["mask"])
+    flagged = open_store(tmp_path / "s").slice("outlier_probability", 11) >= 0.5
+    with av.open(str(path)) as container:
+        frames = [frame.to_ndarray(format="gray") for frame in container.decode(video=0)]
+    assert frames[0].shape == (4, 4)  # three rows, and one more to be even
+    np.testing.assert_array_equal(frames[11][:3] > 128, flagged)
+    coloured = np.zeros((3, 4, 3))
+    coloured[1, 2, 0] = 0.9
+    assert np.argwhere(masked(coloured, 0.5)[..., 0] == 255).tolist() == [[1, 2]]
+    with pytest.raises(StoreError, match="--variables mask"):
+        export(tmp_path / "s", tmp_path / "x.mp4", variables=["mean"])
 
 
 def test_colours_and_volumes_make_pictures():

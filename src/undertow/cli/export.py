@@ -18,7 +18,7 @@ def export(
     store: Annotated[Path, typer.Argument(help="What undertow run wrote.", show_default=False)],
     target: Annotated[Path, typer.Argument(help="File to write; its suffix tells the format.", show_default=False)],
     variables: Annotated[
-        str | None, typer.Option(help="Which arrays, with commas (default: all; for NIfTI mean).")
+        str | None, typer.Option(help="Which arrays, with commas (default: all; for NIfTI mean); of a video: mask.")
     ] = None,
     fps: Annotated[float, typer.Option(help="Frames per second of a video.")] = 25.0,
     spreadsheet_safe: Annotated[
@@ -33,6 +33,7 @@ def export(
 
     \b
       undertow export lobby-undertow.zarr lobby.mp4
+      undertow export lobby-undertow.zarr mask.mp4 --variables mask
       undertow export flows-undertow.zarr flows.csv --variables mean,std
       undertow export sensors-undertow.zarr sensors.nc
       undertow export scan-undertow.zarr clean.nii.gz --variables mean

@@ -18,6 +18,7 @@ _HELP = {name: " ".join(text.split()) for name, text in re.findall(r"^ {4}(\w+):
 
 def _option(name: str) -> Any:
     flag = "--" + name.replace("_", "-")
+    flag += "/--grey" if name == "colour" else ""
     return typer.Option(flag, help=_HELP.get(name), rich_help_panel="How to read the source")
 
 
@@ -37,7 +38,7 @@ class ReadingOptions:
     labels: Annotated[list[str] | None, _option("labels")] = None
     duplicates: Annotated[str | None, _option("duplicates")] = None
     variable: Annotated[str | None, _option("variable")] = None
-    colour: Annotated[bool, _option("colour")] = False
+    colour: Annotated[bool | None, _option("colour")] = None
     size: Annotated[str | None, _option("size")] = None
     pixels: Annotated[str | None, _option("pixels")] = None
     late: Annotated[str, _option("late")] = "keep"
@@ -47,7 +48,9 @@ class ReadingOptions:
 
     def given(self) -> dict[str, Any]:
         """What was set, as arguments of `undertow.open_stream`."""
-        found = {name: value for name, value in asdict(self).items() if value not in (None, [], False, "keep", "stop")}
+        found = {name: value for name, value in asdict(self).items() if value not in (None, [], "keep", "stop")}
+        if not found.get("follow"):
+            found.pop("follow", None)
         axis = found.get("time_axis")
         if isinstance(axis, str) and axis.lstrip("+-").isdigit():
             found["time_axis"] = int(axis)

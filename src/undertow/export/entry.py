@@ -9,7 +9,7 @@ from pathlib import Path
 from undertow.export.netcdf import write_netcdf
 from undertow.export.nifti import write_nifti
 from undertow.export.table import write_csv
-from undertow.export.video import SUFFIXES, write_video
+from undertow.export.video import MASK, SUFFIXES, write_video
 from undertow.runs.errors import StoreError
 from undertow.runs.store.reader import StoredRun, open_store
 
@@ -29,7 +29,8 @@ def export(
         store: what `undertow.run` wrote.
         target: ``.mp4``, ``.mkv``, ``.avi``, ``.mov`` (original | background | outliers), ``.csv``, ``.nc``, ``.nii``
             or ``.nii.gz``.
-        variables: which arrays; all that were kept for tables and NetCDF, the mean for NIfTI.
+        variables: which arrays; all that were kept for tables and NetCDF, the mean for NIfTI. Of a video ``mask``:
+            white where a pixel is flagged.
         frames_per_second: of a video.
         spreadsheet_safe: in CSV, put an apostrophe before text that a spreadsheet would run as a formula.
         progress: called with the number of slices written so far.
@@ -49,9 +50,12 @@ def export(
     name, tick = path.name.lower(), progress or (lambda done: None)
     with _complete_file(path) as unfinished:
         if name.endswith(SUFFIXES):
-            if variables:
-                raise StoreError("a video always shows original, background and outliers: leave the variables out")
-            write_video(run, unfinished, frames_per_second, tick)
+            if list(variables or [MASK]) != [MASK]:
+                raise StoreError(
+                    "a video shows original, background and outliers, or with --variables mask what is flagged, got "
+                    f"{', '.join(variables or ())}"
+                )
+            write_video(run, unfinished, frames_per_second, tick, mask=bool(variables))
         elif name.endswith(".csv"):
             write_csv(run, unfinished, _chosen(run, variables), tick, safe=spreadsheet_safe)
         elif name.endswith(".nc"):

@@ -1,4 +1,4 @@
-"""Video: original | background | outliers, side by side."""
+"""Video: original | background | outliers, side by side; or masks of what is flagged."""
 
 from __future__ import annotations
 
@@ -20,35 +20,56 @@ _LARGEST = 8192
 _SAMPLED = 16  # slices that determine the grey scale
 
 
-def write_video(run: StoredRun, path: Path, frames_per_second: float, tick: Callable[[int], None]) -> None:
-    """Slices of two modes as grey pictures, of two modes and three colours as colours, of others their middle plane."""
+MASK = "mask"
+
+
+def write_video(
+    run: StoredRun, path: Path, frames_per_second: float, tick: Callable[[int], None], mask: bool = False
+) -> None:
+    """Slices of two modes as grey pictures, of two modes and three colours as colours, of others their middle plane.
+
+    Args:
+        run: The store.
+        path: Of the video.
+        frames_per_second: Of the video.
+        tick: Called with the number of slices written so far.
+        mask: White where something is flagged, black elsewhere, pixel by pixel, instead of the three panels.
+    """
     try:
         import av
     except ModuleNotFoundError:
         raise StoreError("video needs av: pip install 'undertow[video]'") from None
     mean = run.mean_name
-    if mean is None or "outliers" not in run.kept:
+    if mask and "outlier_probability" not in run.kept:
+        raise StoreError(f"{run.folder} lacks outlier_probability: run again with --keep outlier_probability")
+    if not mask and (mean is None or "outliers" not in run.kept):
         raise StoreError(f"{run.folder} lacks mean or outliers: run again with --keep mean,outliers,data")
     if len(run.shape) < 2:
         raise StoreError(f"{run.folder} has slices with one mode, which make no picture: export to .csv or .nc")
     if not 0 < frames_per_second <= 1000:
         raise StoreError(f"frames per second must be above 0 and at most 1000, got {frames_per_second}")
-    names = [name for name in ("data", mean, "outliers") if name in run.kept]
-    low, high = grey_scale(run, "data" if "data" in run.kept else mean)
+    names = ["outlier_probability"] if mask else [one for one in ("data", mean, "outliers") if one in run.kept]
+    low, high = (0.0, 1.0) if mask else grey_scale(run, "data" if "data" in run.kept else str(mean))
     with av.open(str(path), "w") as container:
         stream: Any = None
         for start, arrays in run.blocks(names):
-            for offset in range(len(arrays[mean])):
-                picture = side_by_side(
-                    {"mean" if name == mean else name: arrays[name][offset] for name in names}, low, high
-                )
+            for offset in range(len(arrays[names[0]])):
+                found = {"mean" if name == mean else name: arrays[name][offset] for name in names}
+                picture = masked(found[names[0]], run.threshold) if mask else side_by_side(found, low, high)
                 if stream is None:
                     stream = _stream(container, picture.shape, frames_per_second)
                 frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
                 container.mux(stream.encode(frame))
-            tick(start + len(arrays[mean]))
+            tick(start + len(arrays[names[0]]))
         if stream is not None:
             container.mux(stream.encode())
+
+
+def masked(probability: NDArray[Any], threshold: float) -> NDArray[np.uint8]:
+    """White where one of the colours is flagged (rows, columns, 3); the last row and column twice to be even."""
+    white = (_pixels(probability).max(axis=-1, keepdims=True) >= threshold).repeat(3, axis=-1)
+    pixels = np.where(white, 255, 0).astype(np.uint8)
+    return np.pad(pixels, [(0, pixels.shape[0] % 2), (0, pixels.shape[1] % 2), (0, 0)], "edge")
 
 
 def grey_scale(run: StoredRun, name: str) -> tuple[float, float]:

@@ -80,7 +80,7 @@ def open_stream(
         labels: Labels of a mode: src=A,B,C or src=@file, in Python also a mapping. Tables: those that may occur.
         duplicates: Tables: rows for the same entry and time: refuse (default), sum, mean or last of them.
         variable: Which of several arrays (or DICOM series) in the source.
-        colour: Images and video in colours instead of grey values.
+        colour: In colours, or (--grey, colour=False) as grey values; by default videos as they are, images grey.
         size: Width x height of raw video, 176x144.
         pixels: Raw video: yuv420p (default), yuv422p, yuv444p or gray.
         late: Slices whose time is not after those before: keep, skip or refuse.
@@ -114,7 +114,7 @@ def open_stream(
         labels=parse_labels(labels),
         duplicates=duplicates,
         variable=variable,
-        colour=colour or None,
+        colour=colour,
         size=parse_frame_size(size),
         pixels=pixels,
         follow=Follow(idle, poll) if follow else None,

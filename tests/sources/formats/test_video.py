@@ -16,6 +16,9 @@ def test_video_frames_are_what_was_encoded(made):
     colour = made("video_colour").open()
     assert colour.shape == (16, 16, 3)
     assert colour.labels[2] == ("red", "green", "blue")
+    assert open_stream(made("video_colour").path).shape == (16, 16, 3)  # colours are kept where there are any
+    assert open_stream(made("video_colour").path, colour=False).shape == (16, 16)
+    assert open_stream(made("video").path).shape == (16, 16)
     first = next(iter(colour.slices())).values
     assert first[0, :, 0].mean() > first[0, :, 1].mean() + 50
 

@@ -9,10 +9,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from undertow.sources.base import JSON, StreamError
 from undertow.sources.errors import check_slice_shape, import_extra
 from undertow.sources.formats.base import Raw, Source, count_in, frame_modes
 from undertow.sources.options import SourceOptions, first_bytes
+
+LOOKED_AT = 25
+"""Frames in which colours are looked for."""
+COLOURFUL, PATCH = 12, 0.002
+"""Difference of red, green and blue that shows, and the part of a frame that must have it: codecs tint grey a bit."""
 
 
 class VideoFile(Source):
@@ -21,11 +28,12 @@ class VideoFile(Source):
     format = "video"
 
     def __init__(self, path: Path, options: SourceOptions) -> None:
-        self._path, self._colour, self.name = path, bool(options.colour), path.name
+        self._path, self.name = path, path.name
         with self._opened() as (_, stream):
             height, width, count = stream.codec_context.height, stream.codec_context.width, int(stream.frames)
         if height < 1 or width < 1:
             raise StreamError(f"{path.name} has no size of its frames in its header: it may be damaged")
+        self._colour = self._has_colours() if options.colour is None else options.colour
         super().__init__(path.name, *frame_modes(int(height), int(width), self._colour))
         self.length = count if count > 0 else None
 
@@ -68,6 +76,14 @@ class VideoFile(Source):
                 container.seek(stamp, stream=stream, backward=True)
             yield from container.decode(stream)
 
+    def _has_colours(self) -> bool:
+        """Whether one of the first frames has; damage is told where frames are read."""
+        try:
+            frames = islice(self._decoded(), LOOKED_AT)
+            return any((np.ptp(_rgb(frame), axis=-1) > COLOURFUL).mean() > PATCH for frame in frames)
+        except Exception:
+            return False
+
     def _can_seek(self, stamp: int) -> bool:
         """Whether seeking finds a frame at or before this stamp; not every format can, and some land after it."""
         try:
@@ -78,4 +94,8 @@ class VideoFile(Source):
 
     def _array(self, frame: Any) -> Any:
         check_slice_shape(self.name, (frame.height, frame.width))
-        return frame.to_ndarray(format="rgb24" if self._colour else "gray")
+        return _rgb(frame) if self._colour else frame.to_ndarray(format="gray")
+
+
+def _rgb(frame: Any) -> Any:
+    return frame.to_ndarray(format="rgb24")
