@@ -5,13 +5,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from undertow.incidents.incident import Incident
+from undertow.report.incidents import the_incidents
 from undertow.report.verdict import verdict
 
 
-def stored(rate=0.01, observed=0.8, status="ok", slices=100):
+def incident(until=None, **others):
+    return Incident(1, "entry", since=80, last=90, until=until, where="src a", count=1, std=9.0, **others).to_json()
+
+
+def stored(rate=0.01, observed=0.8, status="ok", slices=100, incidents=()):
     columns = {"outlier_rate": rate, "observed": observed, "status": status}
     made = {name: np.broadcast_to(np.asarray(value), (slices,)).copy() for name, value in columns.items()}
-    return SimpleNamespace(length=slices, per_slice=made.__getitem__)
+    return SimpleNamespace(length=slices, per_slice=made.__getitem__, incidents=lambda: incidents)
 
 
 def ending(value, other, last=30, slices=100):
@@ -30,6 +36,9 @@ def ending(value, other, last=30, slices=100):
         (stored(rate=0.08), "changed", "8.0% of all observations are flagged"),
         (stored(status="RANK_FULL"), "healthy", ""),
         (stored(rate=0.9, slices=1), "broken", "90%"),
+        (stored(incidents=[incident()] * 4), "changed", "since slice 80. 1 more incident goes on"),
+        (stored(incidents=[incident(until=90)]), "healthy", "1 incident is over."),
+        (stored(incidents=[incident(false_alarm=True)]), "healthy", "1.00% of the observations"),
     ],
 )
 def test_the_verdict_follows_from_what_was_found(run, word, reason):
@@ -42,3 +51,12 @@ def test_the_verdict_follows_from_what_was_found(run, word, reason):
 def test_the_first_slices_do_not_count():
     rate = np.where(np.arange(100) < 10, 1.0, 0.01)
     assert verdict(stored(rate=rate)).word == "healthy"
+
+
+def test_incidents_are_a_table():
+    run = stored(incidents=[incident(until=90), incident(since_time="2026-03-01T08:00")])
+    run.dataset = SimpleNamespace(attrs={"false_alarms": "1/day"})
+    page = the_incidents(run)
+    for words in ("false ones accepted: 1/day", "src a", "slice 90", "2026-03-01 08:00", "goes on", "+9.0"):
+        assert words in page
+    assert the_incidents(stored()) == ""

@@ -143,3 +143,17 @@ def test_what_is_far_from_the_answer_is_cut_off():
     far = np.full(ENTRIES, 9.0)
     season = seasons.remembered(season, far, np.ones(ENTRIES), np.full(ENTRIES, 5.0), np.full(ENTRIES, 1.0))
     np.testing.assert_allclose(season.latest[0], 5 + seasons.FARTHEST)
+
+
+def test_a_new_season_says_nothing_until_its_noise_is_known():
+    """It would widen the error bars of everybody by what is not known of it."""
+    slices = wave(30, 8)
+    season = follow(seasons.start(ENTRIES, period=8), slices[:8])
+    said = []
+    for number in (8, 9, 10):
+        said.append(np.asarray(seasons.predict(season, ENTRIES).mean))
+        assert np.isfinite(seasons.at(season, 0)[1]).all()
+        season = follow(season, slices[number : number + 1])
+    assert np.isnan(said[0]).all()
+    assert np.isnan(said[1]).all()
+    assert np.isfinite(said[2]).all()

@@ -13,6 +13,7 @@ import numpy as np
 from undertow.diagnostics import Flags, Status
 from undertow.report.chart import Curve, chart, shown
 from undertow.report.findings import Alerts, grouped_alerts, outlier_frequency
+from undertow.report.incidents import the_incidents
 from undertow.report.series import the_series
 from undertow.report.slices import short, the_worst_slices, where_the_outliers_are
 from undertow.report.tracker import the_events, the_weights
@@ -63,6 +64,7 @@ def render(run: StoredRun) -> str:
         verdict(run).html(),
         _tiles(run, alerts),
         _diagnostics(run),
+        the_incidents(run),
         the_events(run, times),
         _curves(run, times),
         the_weights(run, times),
@@ -187,6 +189,7 @@ def _settings(run: StoredRun) -> Html:
     rows = {
         **({"model": run.dataset.attrs["kind"]} if "kind" in run.dataset.attrs else {}),
         **run.settings,
+        **({"false_alarms": run.dataset.attrs["false_alarms"]} if "false_alarms" in run.dataset.attrs else {}),
         "threshold": run.threshold,
         "kept": ", ".join(run.kept) or "values per slice only",
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from undertow.report.incidents import incidents_of
 from undertow.runs.store.reader import StoredRun
 from undertow.view.html import Html, element
 
@@ -16,7 +17,7 @@ BUSY_RATE = 0.05
 """Share from which on a stream is not calm."""
 RECENT = 0.1
 """The last part of a stream, at least ten slices, that says how it is now."""
-_WARM_UP = 20
+_WARM_UP, _MOST_NAMED = 20, 3
 
 CHANGES = {
     "LASTING_CHANGE": "entries changed for good",
@@ -48,8 +49,9 @@ def verdict(run: StoredRun) -> Verdict:
     """Healthy, changed or broken.
 
     Broken: outliers are no exceptions (`BROKEN_RATE` of the observations, now or throughout), nothing arrives any
-    more, or most of the latest slices are wrong as a whole. Changed: something is wrong beyond single entries, or more
-    is flagged than in a calm stream. The first slices, from which the model learns, do not count.
+    more, or most of the latest slices are wrong as a whole. Changed: an incident goes on, something is wrong beyond
+    single entries, or more is flagged than in a calm stream. The first slices, from which the model learns, do not
+    count.
     """
     start = min(_WARM_UP, run.length // 10)
     rates, observed = (run.per_slice(name)[start:] for name in ("outlier_rate", "observed"))
@@ -76,12 +78,20 @@ def verdict(run: StoredRun) -> Verdict:
     ]
     if BUSY_RATE <= rate < BROKEN_RATE:
         changed.append(f"{rate:.1%} of all observations are flagged, more than in a calm stream.")
+    found = incidents_of(run)
+    lasting = [one for one in found if one.open]
+    closed = len(found) - len(lasting)
+    changed += [f"Goes on: {one}." for one in lasting[:_MOST_NAMED]]
+    if len(lasting) > _MOST_NAMED:
+        more = len(lasting) - _MOST_NAMED
+        changed.append(f"{more} more {'incident goes' if more == 1 else 'incidents go'} on.")
+    over = [f"{closed} {'incident is' if closed == 1 else 'incidents are'} over."] if closed else []
     calm = f"{rate:.2%} of the observations are flagged, {now:.2%} lately; {_filled(observed)}."
     if broken:
-        return Verdict("broken", (*broken, *changed))
+        return Verdict("broken", (*broken, *changed, *over))
     if changed:
-        return Verdict("changed", (*changed, calm))
-    return Verdict("healthy", (calm,))
+        return Verdict("changed", (*changed, *over, calm))
+    return Verdict("healthy", (*over, calm))
 
 
 def _mean(rates: np.ndarray, observed: np.ndarray) -> float:

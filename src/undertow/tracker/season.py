@@ -277,7 +277,7 @@ def no_deviation(entries: int, profiles: int) -> LevelState:
 
 @program()
 def predicted(deviation: LevelState, profile: Array) -> tuple[Prediction, Array]:
-    """Profiles and deviations (Q, n) as one prediction (n,), and the profiles alone (n,)."""
+    """Profiles and deviations (Q, n) as one prediction (n,), and the profiles alone (n,); NaN where unknown."""
     nothing = jnp.zeros(profile.shape[1])
     said = jax.vmap(lambda one: LEVEL.predict(one, Given(nothing, nothing, nothing)))(deviation)
     known = jnp.isfinite(profile)
@@ -287,10 +287,12 @@ def predicted(deviation: LevelState, profile: Array) -> tuple[Prediction, Array]
     mean = (share * means).sum(0)
     variance = (share * (said.variance + (means - mean) ** 2)).sum(0)
     unknown = ~known.any(0)
+    # Until two slices were compared with the profile its noise is not known: a guess would widen all error bars.
+    guessed = unknown | ~(deviation.count > 0).any()
     alone = (share * jnp.where(known, profile, 0)).sum(0)
     noise = (share * said.noise).sum(0)
-    made = [jnp.where(unknown, jnp.nan, part) for part in (mean, variance, noise, alone)]
-    return Prediction(*made[:3]), made[3]
+    made = [jnp.where(guessed, jnp.nan, part) for part in (mean, variance, noise)]
+    return Prediction(*made), jnp.where(unknown, jnp.nan, alone)
 
 
 @program()

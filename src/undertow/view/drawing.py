@@ -14,7 +14,7 @@ from undertow.view.names import Names
 FONT = ("DejaVu Sans", "sans-serif")
 """Type face of figures; pages name it too (`report.css`, `page.css`)."""
 INK, SOFT, DEEP, ACCENT = "#17212b", "#5b6b7a", "#0f4c5c", "#c8553d"
-SHARES = ("#0f4c5c", "#2c7a7b", "#7cb6a6", "#d9c27a", "#e09f5a", "#c8553d", "#7d3c52", "#8a94a0")
+SHARES = ("#0f4c5c", "#2c7a7b", "#7cb6a6", "#d9c27a", "#e09f5a", "#c8553d", "#7d3c52", "#8a94a0", "#3f5fa3")
 """Colours of predictors and components, as in the report."""
 _MOST_TICKS = 24
 _LONG = 14
