@@ -124,7 +124,7 @@ def test_progress_is_shown_where_somebody_looks(capsys):
 
 
 def test_smoothing_combines_two_passes(monkeypatch):
-    monkeypatch.setattr(cleaning, "default_model", Plain)
+    monkeypatch.setattr(cleaning, "default_model", lambda *_: Plain())
     found = ut.clean(array(), smooth=True)
     backwards = ut.clean(X[::-1], model=Plain())["mean"].values[::-1]
     np.testing.assert_allclose(found["mean"], (expected() + backwards) / 2)  # the stub has the same std everywhere
@@ -144,6 +144,8 @@ def test_smoothing_combines_two_passes(monkeypatch):
         ({"X": {"a": 1}}, "source must be a path, '-', an array or a frame, got dict"),
         ({"X": array().to_dataset().assign(other=array())}, "holds several arrays"),
         ({"X": X, "smooth": True, "model": StubModel()}, "smooth is for results in memory and new trackers"),
+        ({"X": X, "believed_after": 9, "model": StubModel()}, "believed_after is for new trackers"),
+        ({"X": X, "false_alarms": "often"}, "false_alarms must be a rate such as '1/day'"),
         ({"X": X, "threshold": 2}, "threshold must be a probability"),
         ({"X": np.zeros((0, 3))}, "no slices"),
     ],
@@ -152,3 +154,19 @@ def test_what_cannot_be_cleaned_is_refused_in_one_sentence(options, message):
     with pytest.raises((StreamError, RunError), match=message) as refusal:
         ut.clean(**options)
     assert "\n" not in str(refusal.value)
+
+
+def test_incidents_at_the_rate_that_is_accepted(tmp_path, monkeypatch):
+    rng = np.random.default_rng(1)
+    values = rng.normal(10, 1, (60, 3, 4))
+    values[50:53, 1] += 30
+    given = xr.DataArray(values, dims=("time", "src", "dst"), coords={"src": list("abc")})
+    lately = []
+    monkeypatch.setattr(cleaning, "default_model", lambda *asked: lately.append(asked) or Plain())
+    found = ut.clean(given, false_alarms="1/1000", believed_after=9)
+    assert lately == [(False, 9)]
+    assert {"false_alarms": "1/1000", "believed_after": 9}.items() <= found.attrs.items()
+    assert any("src b" in sentence and "slice 50" in sentence for sentence in found["incidents"].values)
+    stored = ut.clean(given, model=Plain(), false_alarms="1/1000", out=tmp_path / "x.zarr")
+    assert list(stored["incidents"].values) == list(found["incidents"].values)
+    assert "incidents" not in ut.clean(given, model=Plain())

@@ -6,25 +6,31 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.incidents import FalseAlarms, Incident, Incidents
+from undertow.incidents.rate import DEFAULT
 from undertow.runs.bar import Tick, ticker
 from undertow.runs.default_model import default_model, update
 from undertow.runs.entry import run
 from undertow.runs.errors import RunError
+from undertow.runs.options import pictures
 from undertow.runs.smoothing import Correlation, combined
+from undertow.runs.store.incidents import read_incidents
 from undertow.runs.store.layout import EVENTS, PREDICTOR, SLICE_VARIABLES, WEIGHTS, distinct
-from undertow.sources.base import Stream
+from undertow.sources.base import Item, Stream
 from undertow.sources.opening import open_stream
 
 MOST_BYTES = 4 * 2**30
 """Of results that are held in memory; more goes to a folder."""
 KEPT = ("mean", "std", "outlier_probability")
-FLAGS, STATUS = "flags", "status"
+FLAGS, STATUS, INCIDENTS, INCIDENT = "flags", "status", "incidents", "incident"
 
 
 def clean(
@@ -34,6 +40,8 @@ def clean(
     smooth: bool = False,
     model: Any = None,
     threshold: float = 0.5,
+    false_alarms: str | float | None = None,
+    believed_after: int | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[int, int | None], None] | None = None,
     **reading: Any,
@@ -48,6 +56,9 @@ def clean(
             twice the time.
         model: A new model; `undertow.Tracker()` if left out. It goes on from there afterwards (not with `smooth`).
         threshold: An entry is flagged if its outlier probability is at least this.
+        false_alarms: False incidents that are accepted, such as "1/day", "1/1000" slices or "fdr 10%"; with it the
+            results have `incidents`: what is flagged, grouped over time, rows and slices.
+        believed_after: Slices in a row after which a lasting change is believed, as `undertow.Tracker` has it.
         out: Folder to write the results to (as `undertow.run` does), for recordings whose results do not fit into
             memory; they are then read when they are used, by dask.
         progress: Whether to show how far it is: True, False, or a function of slices done and slices in all. By default
@@ -56,7 +67,7 @@ def clean(
 
     Returns:
         `xarray.Dataset` with `mean`, `std`, `outlier_probability` and `flags` of every entry, missing ones included,
-        `status` of every slice, and the `weights` of a tracker's predictors.
+        `status` of every slice, and the `weights` of a tracker's predictors; what was asked for is in its attributes.
 
     Raises:
         StreamError: `X` cannot be read; one sentence says why.
@@ -75,16 +86,23 @@ def clean(
         raise RunError(f"threshold must be a probability above 0 and at most 1, got {threshold!r}")
     if smooth and (out is not None or model is not None):
         raise RunError("smooth is for results in memory and new trackers, got out or model too: leave out one of them")
+    if believed_after is not None and model is not None:
+        raise RunError("believed_after is for new trackers, got a model too: give it to the model, or leave model out")
+    asked = None if false_alarms is None else _rate(false_alarms)
     if time is not None:
         reading["time"] = time
     stream = open_stream(X, **_without_names(X, reading))
     try:
+        new = partial(default_model, pictures(stream) > 0, believed_after)
+        tuned = {"false_alarms": asked, "believed_after": believed_after}
+        tuned = {name: value for name, value in tuned.items() if value is not None}
         if out is not None:
-            return _stored(xarray, stream, model, threshold, out, progress)
+            return _stored(xarray, stream, model or new(), threshold, out, progress, tuned)
         _check_size(stream)
         tick = ticker(progress, "cleaning")
-        found = _smoothed(stream, tick) if smooth else _passed(stream, model or default_model(), tick)
-        return _dataset(xarray, X, stream, found, threshold, smooth)
+        watch = None if asked is None else Incidents(stream.shape, stream.labels, asked, dims=stream.dims)
+        found = _smoothed(stream, new, tick, watch) if smooth else _passed(stream, model or new(), tick, watch)
+        return _dataset(xarray, X, stream, found, threshold, {"smooth": int(smooth), **tuned})
     finally:
         stream.close()
 
@@ -99,6 +117,13 @@ class Pass:
     values: list[NDArray[Any]] = field(default_factory=list)
     status: list[str] = field(default_factory=list)
     weights: list[dict[str, float]] = field(default_factory=list)
+    watch: Incidents | None = None
+    incidents: dict[int, Incident] = field(default_factory=dict)
+
+    def watched(self, result: Any, item: Item) -> None:
+        """The newest slice as those see it who look for incidents."""
+        changes = () if self.watch is None else self.watch.update(result, item.time, item.values)
+        self.incidents |= {change.incident.id: change.incident for change in changes}
 
     def add(self, result: Any) -> None:
         """One more slice."""
@@ -108,10 +133,12 @@ class Pass:
         self.weights.append(dict(result.weights))
 
 
-def _passed(stream: Stream, model: Any, tick: Tick) -> Pass:
-    found = Pass()
+def _passed(stream: Stream, model: Any, tick: Tick, watch: Incidents | None) -> Pass:
+    found = Pass(watch=watch)
     for item in stream.slices():
-        found.add(update(model, item.values, item.time))
+        result = update(model, item.values, item.time)
+        found.add(result)
+        found.watched(result, item)
         found.times.append(item.time)
         tick(len(found.times), stream.length)
     if not found.times:
@@ -121,20 +148,21 @@ def _passed(stream: Stream, model: Any, tick: Tick) -> Pass:
     return found
 
 
-def _smoothed(stream: Stream, tick: Tick) -> Pass:
-    """Both passes combined; status and weights are those of the pass forwards."""
-    forwards, model = Pass(), default_model()
+def _smoothed(stream: Stream, new: Callable[[], Any], tick: Tick, watch: Incidents | None) -> Pass:
+    """Both passes combined; status, weights and incidents are those of the pass forwards."""
+    forwards, model = Pass(watch=watch), new()
     twice = None if stream.length is None else 2 * stream.length
     for item in stream.slices():
         result = update(model, item.values, item.time)
         forwards.add(result)
+        forwards.watched(result, item)
         forwards.innovations.append(result.plain("innovations"))
         forwards.values.append(item.values)
         forwards.times.append(item.time)
         tick(len(forwards.times), twice)
     if not forwards.times:
         raise RunError(f"{stream.name} has no slices: give at least one time")
-    model, backwards, correlation = default_model(), Pass(), Correlation()
+    model, backwards, correlation = new(), Pass(), Correlation()
     count = len(forwards.times)
     for number, index in enumerate(reversed(range(count))):
         result = model.update(forwards.values[index])
@@ -153,7 +181,7 @@ def _smoothed(stream: Stream, tick: Tick) -> Pass:
     return forwards
 
 
-def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, smooth: bool) -> Any:
+def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, tuned: dict[str, Any]) -> Any:
     """The results with the names and labels of what was given."""
     time = distinct([stream.time_name])[0]
     dims = (time, *distinct(stream.dims, time))
@@ -173,13 +201,36 @@ def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, sm
         variables[WEIGHTS] = ((time, PREDICTOR), weights, {"long_name": "weight of every predictor"})
         coords[PREDICTOR] = names
     variables[STATUS] = ((time,), np.array(found.status, object), {"long_name": "ok, or status codes"})
-    made = xarray.Dataset(variables, coords, {"threshold": threshold, "smooth": int(smooth), "source": stream.name})
+    if found.watch is not None:
+        variables[INCIDENTS] = _incidents(list(found.incidents.values()))
+    made = xarray.Dataset(variables, coords, {"threshold": threshold, **tuned, "source": stream.name})
     if stream.time_zone is not None and time in made.coords:
         made[time].attrs |= {"time_zone": "UTC", "time_zone_of_source": stream.time_zone}
     return made
 
 
-def _stored(xarray: Any, stream: Any, model: Any, threshold: float, out: Any, progress: bool | Tick | None) -> Any:
+def _rate(given: str | float) -> str:
+    try:
+        return FalseAlarms.parse(given).text
+    except ValueError as error:
+        raise RunError(f"{error}, or None") from None
+
+
+def _incidents(found: list[Incident]) -> tuple[tuple[str], NDArray[Any], dict[str, str]]:
+    """One sentence each, in the order in which they began."""
+    sentences = np.array([str(one) for one in sorted(found, key=lambda one: one.id)], object)
+    return (INCIDENT,), sentences, {"long_name": "what is wrong, at the rate of false alarms that was accepted"}
+
+
+def _stored(
+    xarray: Any,
+    stream: Any,
+    model: Any,
+    threshold: float,
+    out: Any,
+    progress: bool | Tick | None,
+    tuned: dict[str, Any],
+) -> Any:
     """Block by block to a folder, opened lazily."""
     if find_spec("dask") is None:
         raise RunError("out needs dask, to read results when they are used: pip install 'undertow[dask]'")
@@ -191,6 +242,7 @@ def _stored(xarray: Any, stream: Any, model: Any, threshold: float, out: Any, pr
         keep=KEPT,
         alerts=None,
         threshold=threshold,
+        false_alarms=tuned.get("false_alarms", DEFAULT),
         progress=lambda now: tick(now.slices, now.length),
     )
     found = xarray.open_zarr(out)
@@ -198,7 +250,10 @@ def _stored(xarray: Any, stream: Any, model: Any, threshold: float, out: Any, pr
         long_name=f"outlier probability at least {threshold}"
     )
     kept = [*KEPT, STATUS, *(name for name in (WEIGHTS, EVENTS) if name in found)]
-    return found[kept].assign({FLAGS: flags})
+    made = found[kept].assign({FLAGS: flags}).assign_attrs(tuned)
+    if "false_alarms" not in tuned:
+        return made
+    return made.assign({INCIDENTS: _incidents([Incident.from_json(one) for one in read_incidents(Path(out))])})
 
 
 def _own_coordinates(X: Any, dims: tuple[str, ...], shape: tuple[int, ...]) -> dict[Any, Any]:

@@ -28,7 +28,10 @@ class IncidentFile(GrowingFile):
 
 
 def read_incidents(folder: Path) -> list[dict[str, Any]]:
-    """All incidents of a store as they are now, oldest first; a last line that is half written is left out."""
+    """All incidents of a store as they are now, oldest first, as `Incident.to_json` has them.
+
+    A last line that is half written is left out.
+    """
     path = folder / FILE
     if not path.exists():
         return []
@@ -37,8 +40,9 @@ def read_incidents(folder: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         try:
             told = json.loads(line)
+            told.pop("what", None)
             found[int(told["id"])] = told
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             if number == len(lines):
                 break
             raise StoreError(f"{path} is damaged at line {number}: restore it from a copy, or {START_AGAIN}") from error
