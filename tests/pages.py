@@ -21,6 +21,14 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return _BLOCK.findall(page.read_text())
 
 
+def recipe(page: Path, word: str) -> str:
+    """The block marked "py", which does not run as it is, that has this word."""
+    (found,) = [
+        code for code in re.findall(r"^```py\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE) if word in code
+    ]
+    return found
+
+
 def run(page: Path) -> None:
     """Run every block of Python; a block of text below it is what it must have printed, numbers to within a tenth."""
     namespace: dict[str, Any] = {"__name__": "page"}

@@ -45,6 +45,13 @@ def main(devices, processes, number, port, file, saved, sizes):
     for k, x in enumerate(slices(shape)):
         if k == int(saved):  # and loaded by every process
             model = ShardedCP.of(ut.from_bytes(model.gathered().to_bytes()))
+        if k == 2 and int(processes) > 1:  # what one process must refuse
+            bad = x.copy()
+            bad[0, -1] = np.inf
+            try:
+                model.update(bad)
+            except ValueError as error:
+                found["refused"] = np.array(str(error))
         for name, array in answers(model.update(x)).items():
             found[f"{name}{k}"] = array
     found["rows"] = np.array([model.rows.start, model.rows.stop])

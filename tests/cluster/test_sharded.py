@@ -83,7 +83,10 @@ def test_three_modes_are_split_along_the_longest(tmp_path):
 )
 def test_two_processes_answer_as_one_device_each_for_its_rows(alone, tmp_path, saved):
     half = SHAPE[1] // 2
-    for found, rows in zip(run(tmp_path, 1, 2, saved), (slice(0, half), slice(half, SHAPE[1])), strict=True):
+    both = run(tmp_path, 1, 2, saved)
+    assert "process 1 has refused its part of x" in str(both[0]["refused"])
+    assert "infinite" in str(both[1]["refused"])
+    for found, rows in zip(both, (slice(0, half), slice(half, SHAPE[1])), strict=True):
         assert found["rows"].tolist() == [rows.start, rows.stop]
         agree(found, alone, rows)
 

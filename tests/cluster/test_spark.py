@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pages
 import psutil
 import pytest
 import streams_of_tests as streams
@@ -67,6 +68,32 @@ def test_a_table_learned_at_once_is_as_in_one_process(spark):
     assert len(found) == 6 * 6 * 12
     for name in ("mean", "std", "outlier_probability"):
         np.testing.assert_allclose(found[name], np.concatenate(wanted[name].tolist()), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.full
+def test_messages_of_kafka_become_slices_as_the_page_says(spark, monkeypatch):
+    """But for Spark's connector, which is not here: the table is what it gives, one column of bytes."""
+    tables = streams.rows(2, 3)
+    rows = import_module("pandas").concat(tables).rename(columns={"router": "stream", "at": "time", "bytes": "value"})
+    messages = spark.createDataFrame([(bytearray(one.encode()),) for one in rows.to_json(
+        orient="records", lines=True, date_format="iso").splitlines()], "value binary")  # fmt: skip
+
+    class Reader:
+        def __getattr__(self, name):
+            return lambda *_: messages if name == "load" else self
+
+    class Session:
+        readStream = Reader()
+
+    page = pages.recipe(pages.ROOT / "docs/how-to/brokers.md", "readStream")
+    functions = import_module("pyspark.sql.functions")
+    monkeypatch.setattr(ut, "Tracker", lambda: streams.model("cp"))
+    names = {"spark": Session(), "ut": ut, "sources": streams.MODES["src"], "destinations": streams.MODES["dst"]}
+    names |= {"from_json": functions.from_json, "col": functions.col}
+    exec(compile(page, "brokers.md", "exec"), names)
+    found = names["found"].toPandas().sort_values(["stream", "time", "src", "dst"])
+    wanted = streams.undisturbed(tables, "cp")
+    np.testing.assert_allclose(found["mean"], np.concatenate(wanted["mean"].tolist()), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.full

@@ -147,7 +147,7 @@ class ShardedCP:
             as_slice(x, mask, shape=split.shape)  # which says what is wrong
         alone = jax.process_count() == 1
         whole = as_slice(x, mask) if alone or self._state is None or self._state.unit == 0 else None
-        local = whole if alone and whole else as_slice(split.local(x), None if mask is None else split.local(mask))
+        local = whole if alone and whole else _agreed(split, x, mask)
         state = self._state
         if state is None:
             config = self.config.sized(split.shape)
@@ -222,6 +222,23 @@ def cost(shape: tuple[int, ...], devices: Sequence[jax.Device] | None = None, **
         dtype = core.window.values.dtype
         slices = [_Abstract(split.inner_shape, kind, sharding=split.sharding) for kind in (dtype, bool)]
         return Cost.of(_compiled(split, core, slices[0], slices[1], split.everywhere(config.settings())))
+
+
+def _agreed(split: Split, x: Any, mask: Any) -> Slice:
+    """This process's part, once each has found its own in order; else none learns, and none waits for another."""
+    refusal: Exception | None = None
+    try:
+        local = as_slice(split.local(x), None if mask is None else split.local(mask))
+    except (TypeError, ValueError) as error:
+        refusal = error
+    refused = np.flatnonzero(process_allgather(np.array([refusal is not None])))
+    if refusal is not None:
+        raise refusal
+    if len(refused):
+        raise ValueError(
+            f"process {refused[0]} has refused its part of x, so none has learned it: mend it as that one says."
+        )
+    return local
 
 
 def _empty(config: Config, split: Split) -> tuple[Callable[[], Any], Any]:

@@ -218,7 +218,10 @@ class Publication(Worker):
 
     def _some(self, to: Publisher) -> int:
         """Publish some of what is new; how much it was."""
-        stream = self._streams.get(self._name)
+        try:
+            stream = self._streams.get(self._name)
+        except NotFound:
+            return 0  # not yet
         store, known = self._streams.store, self._mark.kept
         first = known.get("next", 0) if known.get("stream", stream.key) == stream.key else 0
         # The newest are asked for, so the window grows from where we are; gaps are slices that the model refused.
