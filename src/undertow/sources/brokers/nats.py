@@ -29,6 +29,7 @@ BATCH = 64
 ACK_WAIT = 60
 """Seconds after which the server hands out again what was not acknowledged: longer than between checkpoints."""
 _TURN = 0.5
+_ACK, _NAK = b"+ACK", b"-NAK"
 EXAMPLE = "nats://localhost/metrics"
 
 
@@ -114,7 +115,7 @@ class JetStream:
         self._connection = Connection(where.server, where.host, self.name)
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        self._unacknowledged: dict[str, tuple[int, Any]] = {}
+        self._unacknowledged: dict[str, int] = {}  # numbers by the subject for the answer: bodies are not kept
         self._done = 0
         try:
             self._subscribe()
@@ -141,7 +142,7 @@ class JetStream:
                 return
             for one in some:
                 marks = one.metadata.sequence
-                self._keep(one, marks.stream)
+                self._keep(one.reply, marks.stream)
                 missed = counted is None or marks.consumer != counted + 1
                 counted = marks.consumer
                 if marks.stream <= number:
@@ -155,16 +156,16 @@ class JetStream:
     def done(self, number: int) -> None:  # noqa: D102
         with self._lock:
             self._done = max(self._done, number)
-            ready = [(key, one) for key, (at, one) in self._unacknowledged.items() if at <= self._done]
-            for key, _ in ready:
-                del self._unacknowledged[key]
-        self._answer([one for _, one in ready], "ack")
+            ready = [reply for reply, at in self._unacknowledged.items() if at <= self._done]
+            for reply in ready:
+                del self._unacknowledged[reply]
+        self._answer(ready, _ACK)
 
     def close(self) -> None:  # noqa: D102
         with self._lock:
-            left = [one for _, one in self._unacknowledged.values()]
+            left = list(self._unacknowledged)
             self._unacknowledged.clear()
-        self._answer(left, "nak")  # so that the next of us gets them at once
+        self._answer(left, _NAK)  # so that the next of us gets them at once
         self._closed.set()
         self._connection.close()
 
@@ -272,24 +273,24 @@ class JetStream:
                 self._closed.wait(_TURN)
         raise StreamError(f"{self.name} was closed")
 
-    def _keep(self, one: Any, number: int) -> None:
+    def _keep(self, reply: str, number: int) -> None:
         """To be acknowledged later, or now if it is a repetition of what is done."""
         with self._lock:
             done = number <= self._done
             if not done:
-                self._unacknowledged[one.reply] = number, one
+                self._unacknowledged[reply] = number
         if done:
-            self._answer([one], "ack")
+            self._answer([reply], _ACK)
 
-    def _answer(self, messages: list[Any], how: str) -> None:
+    def _answer(self, replies: list[str], what: bytes) -> None:
         """Acknowledge messages, or give them back; what does not arrive is handed out once more."""
 
         async def all_of_them() -> None:
-            for one in messages:
-                await getattr(one, how)()
+            for reply in replies:
+                await self._connection.client.publish(reply, what)
             await self._connection.client.flush(timeout=2)
 
-        if messages and not self._closed.is_set():
+        if replies and not self._closed.is_set():
             with suppress(Exception):
                 self._connection.wait(all_of_them(), within=2.0)
 
