@@ -287,7 +287,7 @@ def cost(
         bool, typer.Option("--cold", help="Instead: a new process that finds no compiled programs, 15 % observed.")
     ] = False,
 ) -> None:
-    """Time of a tracker with nothing set over that of the CP models it keeps, whole runs from the first slice.
+    """Time of a default tracker over that of the CP models it keeps, whole runs from the first slice.
 
     Examples:
 

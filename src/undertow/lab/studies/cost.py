@@ -1,4 +1,4 @@
-"""What a tracker with nothing set costs beside the CP models that it keeps, each a `RobustCP` on the same slices.
+"""What a default tracker costs beside the CP models that it keeps, each a `RobustCP` on the same slices.
 
 Whole runs from the first slice, every program compiled before. Both in one process and in turn, so that what else the
 machine does hits both; the least of several rounds counts. `cold` is another question: what a user waits for in a new

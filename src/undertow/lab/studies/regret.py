@@ -1,7 +1,7 @@
 """Regret: the error of the tracker over that of the best of its own predictors, chosen in hindsight, row by row.
 
 The tracker runs once and what every predictor says is recorded. Then the criterion is measured again for each of them,
-as if it had been the answer. All are measured on hidden entries: of an observed one a predictor speaks without having
+as if it had been the answer. All are measured on hidden entries: of an observed one a predictor predicts without having
 seen it, and the tracker with.
 """
 
