@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+from stubs import StubModel, StubStatus
 
 from undertow.incidents import Incidents
 
@@ -35,3 +36,19 @@ def watched(slices, watch=None, events=None, times=None, **settings):
         time = None if times is None else times(t)
         changes += [(t, one.what, one.incident) for one in watch.update(result(u, **told), time, u)]
     return changes, watch
+
+
+class Drawn(StubModel):
+    """Innovations from a seed, with a row that fails and a spike."""
+
+    def update(self, x):
+        made = super().update(np.nan_to_num(x))
+        t = self.steps - 1
+        u = np.random.default_rng(t).normal(size=x.shape)
+        if 60 <= t < 70:
+            u[1] -= 15.0
+        if t in (85, 99):
+            u[2, 3] = 30.0
+        given = result(u)
+        known = {"mean": np.zeros(x.shape), "status": StubStatus(()), "weights": {}}
+        return SimpleNamespace(**{**vars(made), **vars(given), **known})

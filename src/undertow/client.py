@@ -206,7 +206,7 @@ class Client:
 
 
 class AsyncClient:
-    """The same as `Client`, with methods to be awaited: create, push, get, feedback, delete."""
+    """The same as `Client`, with methods to be awaited; ``get`` asks for anything else."""
 
     def __init__(self, url: str = "http://127.0.0.1:8765", token: str | None = None, *, transport: Any = None) -> None:
         self._requests = _Requests(url, token)
@@ -231,6 +231,30 @@ class AsyncClient:
     async def get(self, path: str, **params: Any) -> Any:
         """Any other question, such as ``/api/streams/NAME/series``."""
         return await self._send({"method": "GET", "url": path, "params": params})
+
+    async def streams(self) -> list[dict[str, Any]]:
+        """All streams."""
+        return (await self.get("/api/streams"))["streams"]  # type: ignore[no-any-return]
+
+    async def stream(self, name: str) -> dict[str, Any]:
+        """One stream."""
+        return await self.get(f"/api/streams/{name}")  # type: ignore[no-any-return]
+
+    async def result(self, name: str, sequence: int, fields: str = "mean") -> dict[str, Any]:
+        """What was found in a slice of the past."""
+        return await self.get(f"/api/streams/{name}/slices/{sequence}", fields=fields)  # type: ignore[no-any-return]
+
+    async def series(self, name: str, **options: Any) -> dict[str, Any]:
+        """See `Client.series`."""
+        return await self.get(f"/api/streams/{name}/series", **options)  # type: ignore[no-any-return]
+
+    async def incidents(self, name: str, **options: Any) -> list[dict[str, Any]]:
+        """See `Client.incidents`."""
+        return (await self.get(f"/api/streams/{name}/incidents", **options))["incidents"]  # type: ignore[no-any-return]
+
+    async def export(self, name: str) -> bytes:
+        """See `Client.export`."""
+        return await self.get(f"/api/streams/{name}/export")  # type: ignore[no-any-return]
 
     async def feedback(self, name: str, incident: int, false_alarm: bool = True) -> list[dict[str, Any]]:
         """See `Client.feedback`."""

@@ -1,6 +1,8 @@
-"""Curves as SVG."""
+"""Curves: what the script of the page gets."""
 
+import json
 import re
+from html import unescape
 
 import numpy as np
 import pytest
@@ -17,8 +19,11 @@ def test_thinning_keeps_the_peaks():
 
 
 def test_a_curve_has_gaps_where_there_is_nothing():
-    drawn = chart(Curve(np.array([1.0, np.nan, 2.0, 3.0]), "error"), list("abcd"))
-    assert re.search(r'class="line" d="([^"]*)"', drawn)[1].count("M") == 2
+    drawn = chart(Curve(np.array([1.0, np.nan, 2.0, np.inf]), "error"), list("abcd"))
+    content = json.loads(unescape(re.search(r'data-chart="([^"]*)"', drawn)[1]))
+    assert content["lines"] == [{"values": [1.0, None, 2.0, None]}]
+    assert content["how"]["labels"] == list("abcd")
+    assert content["slices"] == [0, 1, 2, 3]
     assert "no values" in chart(Curve(np.array([np.nan, np.nan]), "error"), ["a", "b"])
 
 

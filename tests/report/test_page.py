@@ -44,9 +44,9 @@ def test_the_page_shows_summary_curves_pictures_alerts_and_settings(tmp_path):
     page = write_report(reported_store(tmp_path / "s.zarr"))
     assert page == tmp_path / "s-report.html"
     text = page.read_text()
-    tags = parsed(text)
-    assert tags.count["svg"] == 5
-    assert tags.count["img"] == 17
+    parsed(text)
+    assert text.count("data-chart=") == 5
+    assert text.count("data-map=") == 17
     assert "url(" not in text
     for words in (
         "verdict",
@@ -72,15 +72,15 @@ def test_nothing_in_the_data_becomes_part_of_the_page(tmp_path):
     text = write_report(reported_store(tmp_path / "s", stream)).read_text()
     tags = parsed(text)
     assert tags.count["script"] == 1
-    assert tags.count["img"] == 17
+    assert "img" not in tags.count
 
 
 @pytest.mark.parametrize("shape", [(7,), (2, 3, 5), (500, 4)], ids=str)
 @pytest.mark.parametrize("keep", ["mean,outliers", "none"])
 def test_any_shape_and_any_choice_has_a_page(tmp_path, shape, keep):
     text = write_report(reported_store(tmp_path / "s", StubStream(30, shape=shape), keep=keep, alerts=None)).read_text()
-    tags = parsed(text)
-    assert tags.count.get("img", 0) == (0 if keep == "none" else 12)
+    parsed(text)
+    assert text.count("data-map=") == (0 if keep == "none" else 12)
     assert ("The data were not kept" in text) == (keep != "none")
 
 

@@ -1,32 +1,14 @@
 """Incidents of a run: in the store, in checkpoints, in the summary, delivered; exact across kills."""
 
 import json
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
-from innovations import result
-from stubs import StubModel, StubStatus, StubStream, differing_files, everything_in, load_stub, minute
+from innovations import Drawn
+from stubs import StubStream, differing_files, everything_in, load_stub, minute
 
 from undertow.runs import RunError, run
 from undertow.runs.store.incidents import FILE, read_incidents
 from undertow.runs.store.reader import open_store
-
-
-class Drawn(StubModel):
-    """Innovations from a seed, with a row that fails and a spike."""
-
-    def update(self, x):
-        made = super().update(np.nan_to_num(x))
-        t = self.steps - 1
-        u = np.random.default_rng(t).normal(size=x.shape)
-        if 60 <= t < 70:
-            u[1] -= 15.0
-        if t in (85, 99):
-            u[2, 3] = 30.0
-        given = result(u)
-        known = {"mean": np.zeros(x.shape), "status": StubStatus(()), "weights": {}}
-        return SimpleNamespace(**{**vars(made), **vars(given), **known})
 
 
 def load(content):

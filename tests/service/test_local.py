@@ -1,9 +1,14 @@
+import json
+
 import httpx
 import pytest
+from innovations import Drawn
 from stubs import StubStream, StubTracker, load_stub, minute, reported_store
 
+from undertow.incidents import Incident
 from undertow.runs import run
 from undertow.runs.store.reader import open_store
+from undertow.service import local
 from undertow.service.local import local_page, plain_name, show_store, watched
 
 
@@ -39,6 +44,36 @@ def test_a_finished_run_is_shown(tmp_path):
         assert found["numbers"]["rank"] == expected.per_slice("rank").tolist()
         cell = asked(page, "/api/streams/stub/cell?position=0,1")
         assert cell["mean"][7] == pytest.approx(float(expected.slice("mean", 7)[0, 1]))
+
+
+def test_incidents_of_a_finished_run_are_shown(tmp_path):
+    store = reported_store(tmp_path / "s.zarr")
+    told = Incident(1, "row", since=20, last=25, until=25, where="site b", rows=((0, 1),), entries=((1, 0),), count=4)
+    lines = [json.dumps({"what": what, **told.to_json()}) + "\n" for what in ("opened", "closed")]
+    (store / "incidents.jsonl").write_text("".join(lines))
+    with local_page() as page:
+        show_store(page, open_store(store))
+        settled(page, "stub", 40)
+        (found,) = asked(page, "/api/streams/stub/incidents")["incidents"]
+        assert (found["where"], found["since"], found["open"]) == ("site b", 20, False)
+
+
+def test_a_long_run_keeps_the_numbers_of_its_slices(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "_HISTORY", 16 * 12 * 30)
+    with local_page() as page:
+        show_store(page, open_store(reported_store(tmp_path / "s.zarr")))
+        assert settled(page, "stub", 30)["sequence"] == list(range(10, 40))
+
+
+def test_a_run_is_watched_at_the_rate_that_it_accepts(tmp_path):
+    stream, model = StubStream(100, times=minute), Drawn()
+    with local_page() as page:
+        watched(page, "flows", stream, model, false_alarms="1/50")
+        run(stream, model, store=tmp_path / "s.zarr", load=load_stub, false_alarms="1/50")
+        settled(page, "flows", 100)
+        shown = {one["id"]: one["sentence"] for one in asked(page, "/api/streams/flows/incidents")["incidents"]}
+    assert shown == {one["id"]: one["sentence"] for one in open_store(tmp_path / "s.zarr").incidents()}
+    assert shown
 
 
 def test_names_of_streams_come_from_paths():

@@ -140,7 +140,7 @@ def incidents(
     ] = None,
     seeds: Seeds = 3,
     first_seed: UnseenSeed = 100,
-    slices: Annotated[int, typer.Option(min=100, help="Of each clean stream, five minutes each.")] = 1440,
+    slices: Annotated[int, typer.Option(min=100, help="Of each clean stream, five minutes each.")] = 864,
     jobs: Jobs = 1,
     results: Annotated[
         Path | None, typer.Option(help="Folder where the tracker's results are kept and used again, whatever the code.")

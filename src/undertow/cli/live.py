@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from undertow.cli.signals import SIGNALS
+from undertow.incidents.rate import DEFAULT
 
 if TYPE_CHECKING:
     from undertow.service.local import LocalPage
@@ -23,14 +24,20 @@ class LivePage:
     def __init__(self, page: LocalPage | None = None) -> None:
         self._page = page
 
-    def watched(self, name: str, source: Any, model: Any) -> tuple[Any, Callable[[bytes], Any] | None]:
-        """The model, seen through where there is a page, and how to read one from a checkpoint."""
+    def watched(
+        self, name: str, source: Any, model: Any, false_alarms: Any = DEFAULT, slice_seconds: float | None = None
+    ) -> tuple[Any, Callable[[bytes], Any] | None]:
+        """The model, seen through where there is a page, and how to read one from a checkpoint.
+
+        Incidents are shown at the rate of false ones that the run accepts; none where that is None.
+        """
         if self._page is None:
             return model, None
         from undertow.estimator import from_bytes
         from undertow.service.local import watched
 
-        seen_through = watched(self._page, name, source, model)
+        rate = None if false_alarms is None else str(false_alarms)
+        seen_through = watched(self._page, name, source, model, rate, slice_seconds)
         return model, lambda content: seen_through(from_bytes(content))
 
 

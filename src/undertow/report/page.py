@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from undertow.report.series import the_series
 from undertow.report.slices import short, the_worst_slices, where_the_outliers_are
 from undertow.report.tracker import the_events, the_weights
 from undertow.report.verdict import verdict
-from undertow.runs.errors import StoreError
 from undertow.runs.store.folder import replace_file
 from undertow.runs.store.reader import StoredRun, open_store
 from undertow.view.html import Html, element, heading, joined, page, table, void
@@ -35,10 +34,8 @@ def write_report(store: Path, path: Path | None = None) -> Path:
         The path of the page.
 
     Raises:
-        StoreError: the store cannot be read, or a package is missing.
+        StoreError: the store cannot be read.
     """
-    if find_spec("matplotlib") is None:
-        raise StoreError("the report needs matplotlib: pip install 'undertow[cli]'")
     run = open_store(store, filled=True)
     target = path or store.with_name(f"{store.name.removesuffix('.zarr')}-report.html")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -78,8 +75,8 @@ def render(run: StoredRun) -> str:
         f"Undertow: {run.source}",
         header,
         sections,
-        style=_asset("report.css"),
-        script=_asset("report.js"),
+        style=asset("undertow.view", "parts", "parts.css") + asset("undertow.report", "assets", "report.css"),
+        script=_script(),
         footer=f"Made by undertow {run.dataset.attrs.get('undertow', '')} from {run.folder.name}.",
     )
 
@@ -140,10 +137,7 @@ def _curves(run: StoredRun, times: list[str]) -> Html:
         ("Error", "‖data − mean‖ / ‖data‖, outliers left out", Curve(run.per_slice("fit_error"), "error")),
         ("Outliers", "of the observed entries", Curve(run.per_slice("outlier_rate"), "outliers", percent=True)),
     ]
-    drawn = (
-        element("section", heading(3, title, note, element("output")), chart(curve, times))
-        for title, note, curve in curves
-    )
+    drawn = (element("section", heading(3, title, note), chart(curve, times)) for title, note, curve in curves)
     return joined(heading(2, "Over time"), element("div", drawn, class_="grid two"))
 
 
@@ -213,5 +207,13 @@ def _harmless(text: str) -> bool:
     return all(Status(Flags[code]).ok for code in text.split() if code in Flags.__members__)
 
 
-def _asset(name: str) -> str:
-    return (files("undertow.report") / "assets" / name).read_text(encoding="utf-8")
+def _script() -> str:
+    """The parts that it shares with the live page, and its own, as one script: a page in a file has no modules."""
+    parts = [asset("undertow.view", "parts", name) for name in ("colors.js", "chart.js", "heatmap.js")]
+    whole = "\n".join([*parts, asset("undertow.report", "assets", "report.js")])
+    return re.sub(r"^(import .*\n|export )", "", whole, flags=re.MULTILINE)
+
+
+def asset(package: str, folder: str, name: str) -> str:
+    """A file that comes with the package."""
+    return (files(package) / folder / name).read_text(encoding="utf-8")

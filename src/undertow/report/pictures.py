@@ -1,10 +1,10 @@
-"""Slices as small pictures inside the page."""
+"""Slices as maps: what `view/parts/heatmap.js` draws, which draws those of the live page too."""
 
 from __future__ import annotations
 
 import base64
-import io
 import json
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.report.chart import shown
-from undertow.view.html import Html, element, void
+from undertow.view.html import Html, element
 
 Floats = NDArray[np.floating[Any]]
 
 _MOST_PIXELS = 320
-_MOST_LABELS = 16  # beside a picture
 _MOST_VALUES = 4096  # under the pointer
-_GAP = (0.55, 0.55, 0.55, 0.35)  # where there is nothing to show
+_LEVELS, _NOTHING = 254, 255  # of colours; where there is nothing to show
 
 
 @dataclass(frozen=True)
@@ -33,51 +32,29 @@ class Sides:
 
 
 def picture(title: str, values: Floats, low: float, high: float, colours: str, sides: Sides | None = None) -> Html:
-    """Draw ``values`` from ``low`` to ``high`` in a colour map of matplotlib, with its key below.
+    """A place for a map of ``values`` from ``low`` to ``high``; ``colours`` is one of `colors.js`.
 
     With ``sides`` it carries their labels where there is room for them, and says the entry under the pointer; its value
     too unless there are very many.
     """
-    from matplotlib import colormaps
-
     small = shrunk(values)
     fraction = np.clip((small - low) / (high - low), 0, 1) if high > low else np.zeros_like(small)
-    coloured = colormaps[colours](np.nan_to_num(fraction))
-    coloured[np.isnan(small)] = _GAP
-    png = _png((255 * coloured).round().astype(np.uint8))
-    key = element(
-        "span",
-        element("i", shown(low)),
-        element("s", style=f"background:linear-gradient(90deg,{_gradient(colours)})"),
-        element("i", shown(high)),
-        class_="key",
-    )
-    hover = None if sides is None else json.dumps(_under_the_pointer(sides, values, small))
-    image = void("img", alt=title, src=f"data:image/png;base64,{png}", data_cells=hover)
-    axes = "" if sides is None else f"{sides.rows} ↓ {sides.columns} →" if values.shape[0] > 1 else f"{sides.columns} →"
-    caption = element("figcaption", title, element("small", axes), element("output"), key)
-    return element("figure", _with_labels(image, sides, values.shape), caption)
-
-
-def _with_labels(image: Html, sides: Sides | None, shape: tuple[int, ...]) -> Html:
-    """The picture between the labels of its sides, as many of them as can be read."""
-    if sides is None or (sides.row_labels is None and sides.column_labels is None):
-        return image
-    rows = element("div", _few(sides.row_labels, shape[0]), class_="rows")
-    columns = element("div", _few(sides.column_labels, shape[1]), class_="columns")
-    return element("div", rows, image, element("div"), columns, class_="labelled")
-
-
-def _few(labels: tuple[str, ...] | None, size: int) -> list[Html]:
-    if labels is None:
-        return []
-    stride = -(-size // _MOST_LABELS)
-    return [element("i", labels[index]) for index in range(0, size, stride)]
+    levels = np.where(np.isnan(small), _NOTHING, np.round(_LEVELS * np.nan_to_num(fraction))).astype(np.uint8)
+    content = {
+        "title": title,
+        "colours": colours,
+        "ends": [low, high],
+        "shape": list(small.shape),
+        "levels": base64.b64encode(zlib.compress(levels.tobytes(), 9)).decode("ascii"),
+        **({} if sides is None else _under_the_pointer(sides, values, small)),
+    }
+    return element("div", data_map=json.dumps(content))
 
 
 def _under_the_pointer(sides: Sides, values: Floats, small: Floats) -> dict[str, Any]:
     """What the script of the page shows: labels of rows and columns, and values where they are few."""
-    found: dict[str, Any] = {"names": [sides.rows, sides.columns], "shape": list(small.shape)}
+    labelled = [sides.row_labels is not None, sides.column_labels is not None]
+    found: dict[str, Any] = {"names": [sides.rows, sides.columns], "labelled": labelled}
     for axis, labels in enumerate((sides.row_labels, sides.column_labels)):
         factor = -(-values.shape[axis] // _MOST_PIXELS)
         every = range(0, values.shape[axis], factor)
@@ -100,20 +77,3 @@ def shrunk(values: Floats) -> Floats:
             best = np.nan_to_num(distance, nan=-1.0).argmax(axis=1)
             values = np.moveaxis(np.take_along_axis(blocks, best[:, np.newaxis], axis=1)[:, 0], 0, axis)
     return values
-
-
-def _gradient(colours: str) -> str:
-    """The colour map as a CSS gradient."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    return ", ".join(to_hex(colormaps[colours](fraction)) for fraction in np.linspace(0, 1, 9))
-
-
-def _png(pixels: NDArray[np.uint8]) -> str:
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    image: Any = Image.fromarray(pixels, "RGBA")
-    image.save(buffer, "PNG", optimize=True)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")

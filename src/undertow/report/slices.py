@@ -32,7 +32,7 @@ def where_the_outliers_are(run: StoredRun, found: tuple[Any, int] | None) -> str
         values,
         0.0,
         float(values.max()) or 1.0,
-        "magma",
+        "cividis",
         sides_of(run, fixed),
     )
     note = f", {sampled:,} of {run.length:,} slices sampled" if sampled < run.length else ""
@@ -58,7 +58,7 @@ def the_worst_slices(run: StoredRun, times: list[str]) -> str:
     hint = "" if "data" in run.kept else " The data were not kept (--keep data): mean + outliers stand for them."
     return joined(
         heading(2, "The worst slices"),
-        element("p", f"Grey: nothing was observed.{hint}", class_="soft"),
+        element("p", f"Hatched: nothing was observed.{hint}", class_="soft"),
         (_one_slice(run, worst, times) for worst in found),
     )
 
@@ -77,12 +77,12 @@ def _one_slice(run: StoredRun, worst: WorstSlice, times: list[str]) -> Html:
     ]
     if "std" in arrays:
         away = (arrays["data"] - arrays["mean"]) / np.maximum(arrays["std"], np.finfo(np.float64).tiny)
-        panels.append(picture("off by, standard deviations", away, -FAR, FAR, "RdBu_r", sides))
+        panels.append(picture("off by, standard deviations", away, -FAR, FAR, "diverging", sides))
         # from 0: equal error bars should look equal
         panels.append(picture("standard deviation", arrays["std"], 0.0, limits(arrays["std"])[1], "cividis", sides))
     else:
         around = limits(arrays["outliers"], around_zero=True)
-        panels.append(picture("outliers", arrays["outliers"], *around, "RdBu_r", sides))
+        panels.append(picture("outliers", arrays["outliers"], *around, "diverging", sides))
     height, width = arrays["mean"].shape
     title, why = f"slice {worst.index:,}", worst.why + _at(run, fixed)
     if times[worst.index] != str(worst.index):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from undertow.report.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, time_axis
+from undertow.report.chart import drawn, numbers
 from undertow.runs.store.events import Chronicle
 from undertow.runs.store.layout import EVENTS, WEIGHTS
 from undertow.runs.store.reader import StoredRun
@@ -15,41 +12,23 @@ from undertow.view.html import element, heading, joined, table
 
 _COLUMNS = 240  # of the picture of the weights: a longer stream is averaged
 _MOST_EVENTS = 30
-_FLOOR = HEIGHT - BOTTOM
 
 
 def the_weights(run: StoredRun, times: list[str]) -> str:
     """How much each predictor counted, stacked over time."""
     if not run.predictors:
         return ""
-    weights = _averaged(np.nan_to_num(run.per_slice(WEIGHTS).astype(np.float64)))
-    edges = LEFT + (WIDTH - LEFT - RIGHT) * np.arange(len(weights) + 1) / len(weights)
-    tops = np.cumsum(weights, axis=1)
-    areas = (
-        element("path", class_=f"share share-{number}", d=_area(edges, top - weights[:, number], top))
-        for number, top in enumerate(tops.T)
-    )
-    means = np.nan_to_num(run.per_slice(WEIGHTS).astype(np.float64)).mean(axis=0)
-    key = (
-        element("span", element("i", class_=f"share share-{number}"), f"{name.replace('_', ' ')} {means[number]:.0%}")
-        for number, name in enumerate(run.predictors)
-    )
-    ticks = (
-        element("text", f"{share:.0%}", x=LEFT - 8, y=f"{_height(share) + 3.5:.1f}", text_anchor="end")
-        for share in (0.0, 0.5, 1.0)
-    )
-    drawn = element(
-        "svg",
-        ticks,
-        areas,
-        time_axis(times),
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        role="img",
-        aria_label="weights of the predictors over time",
-    )
+    weights = np.nan_to_num(run.per_slice(WEIGHTS).astype(np.float64))
+    ends = np.linspace(0, len(weights), min(len(weights), _COLUMNS) + 1).astype(np.int64)
+    averaged = np.add.reduceat(weights, ends[:-1]) / np.diff(ends)[:, None]
+    lines = [
+        {"name": f"{name.replace('_', ' ')} {mean:.0%}", "values": numbers(averaged[:, number])}
+        for number, (name, mean) in enumerate(zip(run.predictors, weights.mean(axis=0), strict=True))
+    ]
+    how = {"stacked": True, "percent": True, "from": 0, "to": 1}
     return joined(
         heading(2, "Who answered", "weight of every predictor, and its mean"),
-        element("section", drawn, element("p", key, class_="shares"), class_="wide"),
+        element("section", drawn("weights of the predictors", ends[:-1], lines, times, **how), class_="wide"),
     )
 
 
@@ -68,21 +47,3 @@ def the_events(run: StoredRun, times: list[str]) -> str:
         heading(2, "Events", f"what was wrong beyond single entries{count}"),
         element("section", table(("what", "from", "to", "slices"), rows[-_MOST_EVENTS:], ["slices"]), class_="scroll"),
     )
-
-
-def _averaged(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most as many rows as the picture has columns."""
-    if len(weights) <= _COLUMNS:
-        return weights
-    return np.stack([part.mean(axis=0) for part in np.array_split(weights, _COLUMNS)])
-
-
-def _height(share: float) -> float:
-    return _FLOOR - (_FLOOR - TOP) * share
-
-
-def _area(edges: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> str:
-    """Steps from the left to the right along the top, and back along the bottom."""
-    forth = "".join(f"V{_height(top):.1f}H{x:.1f}" for top, x in zip(high, edges[1:], strict=True))
-    back = "".join(f"V{_height(bottom):.1f}H{x:.1f}" for bottom, x in zip(low[::-1], edges[-2::-1], strict=True))
-    return f"M{edges[0]:.1f},{_height(low[0]):.1f}{forth}{back}Z"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,11 +52,19 @@ class LocalPage:
         found: Streams = self._app.state.streams
         return found
 
-    def begin(self, name: str, spec: Spec, *, watch: bool) -> None:
-        """Show a stream; ``watch`` says whether incidents are to be found in it."""
+    def begin(self, name: str, spec: Spec, *, watch: bool, first: int = 0) -> None:
+        """Show a stream from slice ``first`` on; ``watch`` says whether incidents are to be found in it."""
         creating = self._streams.create(plain_name(name), spec)
         self._stream, _ = asyncio.run_coroutine_threadsafe(creating, self._app.state.loop).result()
         self._incidents = spec.incidents() if watch else None
+        self._number = self._stream.next = first
+
+    def tell(self, incidents: Sequence[dict[str, Any]]) -> None:
+        """Incidents that were found before, as `undertow.Incident.to_json` has them."""
+        assert self._stream is not None
+        key = self._stream.key
+        self._streams.writer.lazily([KeptIncident(key, one["id"], json.dumps(one)) for one in incidents])
+        self._streams.hub.incidents_changed(self._stream.name)
 
     def show(self, time: Any, values: NDArray[Any], result: Any) -> None:
         """One more slice; a page that cannot keep up misses it."""
@@ -101,7 +110,14 @@ def local_page(port: int = 0) -> Iterator[LocalPage]:
             thread.join()
 
 
-def watched(page: LocalPage, name: str, source: Any, model: Any) -> Callable[[Any], Any]:
+def watched(
+    page: LocalPage,
+    name: str,
+    source: Any,
+    model: Any,
+    false_alarms: str | None = None,
+    slice_seconds: float | None = None,
+) -> Callable[[Any], Any]:
     """Show what a run does: its source and its model as they are, seen through.
 
     Args:
@@ -109,12 +125,15 @@ def watched(page: LocalPage, name: str, source: Any, model: Any) -> Callable[[An
         name: Of the stream.
         source: What `undertow.open_stream` gave; it notes the times of its slices from now on.
         model: Shows every slice that it learns from now on.
+        false_alarms: False incidents that the run accepts; None shows no incidents.
+        slice_seconds: Seconds between slices without times.
 
     Returns:
         Does the same for a model that was read from a checkpoint.
     """
     labels = tuple(None if one is None else tuple(map(str, one)) for one in source.labels)
-    page.begin(name, Spec(tuple(source.shape), tuple(source.dims), labels), watch=hasattr(model, "predictors"))
+    spec = Spec(tuple(source.shape), tuple(source.dims), labels, false_alarms, slice_seconds)
+    page.begin(name, spec, watch=false_alarms is not None)
     read, noted = source.slices, deque[Any]()
 
     def slices(position: Any = None) -> Iterator[Any]:
@@ -147,8 +166,9 @@ def show_store(page: LocalPage, run: StoredRun) -> None:
         )
     coordinates = [run.per_slice(dim) if dim in run.dataset.coords else None for dim in run.dims]
     labels = tuple(None if one is None else tuple(map(str, one)) for one in coordinates)
-    page.begin(run.source, Spec(run.shape, run.dims, labels), watch=False)
     first = max(0, run.length - _HISTORY // (16 * int(np.prod(run.shape))))
+    page.begin(run.source, Spec(run.shape, run.dims, labels), watch=False, first=first)
+    page.tell(run.incidents())
     names = [name for name in ("data", "std", "outliers", "outlier_probability") if name in run.kept]
     ranks, noises, status = (run.per_slice(name) for name in ("rank", "noise_std", "status"))
     weights = run.per_slice(WEIGHTS) if run.predictors else None

@@ -14,7 +14,8 @@ _TYPES |= {"svg": "image/svg+xml"}
 router = APIRouter(include_in_schema=False)
 _FILES = {
     file.name: (file.read_bytes(), _TYPES[file.name.rpartition(".")[2]])
-    for file in files("undertow.service").joinpath("page").iterdir()
+    for folder in (files("undertow.service") / "page", files("undertow.view") / "parts")
+    for file in folder.iterdir()
     if file.name.rpartition(".")[2] in _TYPES
 }
 

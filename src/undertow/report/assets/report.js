@@ -1,39 +1,39 @@
-// The value under the pointer, beside the title of its chart.
-for (const chart of document.querySelectorAll("svg.chart")) {
-  const points = JSON.parse(chart.dataset.points);
-  const cursor = chart.querySelector(".cursor");
-  const output = chart.closest("section").querySelector("output");
-  chart.addEventListener("pointermove", (event) => {
-    const box = chart.getBoundingClientRect();
-    const x = ((event.clientX - box.left) / box.width) * chart.viewBox.baseVal.width;
-    let best = 0;
-    for (let i = 1; i < points.x.length; i++) if (Math.abs(points.x[i] - x) < Math.abs(points.x[best] - x)) best = i;
-    if (points.y[best] === null) return;
-    cursor.style.visibility = "visible";
-    cursor.querySelector("line").setAttribute("x1", points.x[best]);
-    cursor.querySelector("line").setAttribute("x2", points.x[best]);
-    cursor.querySelector("circle").setAttribute("cx", points.x[best]);
-    cursor.querySelector("circle").setAttribute("cy", points.y[best]);
-    output.textContent = `${points.value[best]} at ${points.label[best]}`;
-  });
-  chart.addEventListener("pointerleave", () => {
-    cursor.style.visibility = "hidden";
-    output.textContent = "";
+// Charts and maps where the page has places for them: the parts of the live page, filled from the page itself.
+const drawings = [], night = matchMedia("(prefers-color-scheme: dark)");
+
+for (const host of document.querySelectorAll("[data-chart]")) {
+  const { title, slices, lines, how } = JSON.parse(host.dataset.chart), chart = new Chart(host, "");
+  chart.canvas.setAttribute("aria-label", title);
+  drawings.push(() => chart.draw(slices, lines, how));
+}
+
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+for (const host of document.querySelectorAll("[data-map]")) {
+  const { title, colours, ends: [low, high], shape, levels, names, labelled, rows, columns, values } = JSON.parse(host.dataset.map);
+  const told = document.createElement("output");
+  const hover = (row, column) => {
+    const value = values ? values[row * shape[1] + column] || "not observed" : "";
+    told.textContent = names ? `${names[0] ? `${names[0]} ${rows[row]}, ` : ""}${names[1]} ${columns[column]}${value ? `: ${value}` : ""}` : "";
+  };
+  const map = new HeatMap(host, title, colours, { hover, leave: () => { told.textContent = ""; } });
+  map.figure.append(told);
+  if (names) {
+    map.name(labelled[0] && rows, labelled[1] && columns);
+    map.canvas.title = names[0] ? `${names[0]} ↓ ${names[1]} →` : `${names[1]} →`;
+  }
+  unpacked(levels).then((found) => { // 0 to 254 from one end to the other, 255 where there is nothing
+    const numbers = Float32Array.from(found, (level) => level === 255 ? NaN : low + level / 254 * (high - low));
+    const draw = () => map.draw(numbers, null, ...shape, low, high, [], night.matches);
+    drawings.push(draw);
+    draw();
   });
 }
 
-// The entry under the pointer, below its heat map.
-for (const image of document.querySelectorAll("img[data-cells]")) {
-  const cells = JSON.parse(image.dataset.cells);
-  const output = image.closest("figure").querySelector("output");
-  image.addEventListener("pointermove", (event) => {
-    const box = image.getBoundingClientRect();
-    const at = (place, size, count) => Math.min(count - 1, Math.max(0, Math.floor((place / size) * count)));
-    const row = at(event.clientY - box.top, box.height, cells.shape[0]);
-    const column = at(event.clientX - box.left, box.width, cells.shape[1]);
-    const where = cells.names[0] ? `${cells.names[0]} ${cells.rows[row]}, ` : "";
-    const value = cells.values ? cells.values[row * cells.shape[1] + column] || "not observed" : "";
-    output.textContent = `${where}${cells.names[1]} ${cells.columns[column]}${value ? ": " + value : ""}`;
-  });
-  image.addEventListener("pointerleave", () => { output.textContent = ""; });
-}
+const drawAll = () => drawings.forEach((draw) => draw());
+night.addEventListener("change", drawAll);
+addEventListener("resize", drawAll);
+drawAll();

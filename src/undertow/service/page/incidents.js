@@ -14,7 +14,7 @@ export function showIncidents(list, incidents, { jump, said }) {
     const open = text("span", one.open ? "open" : "closed", one.open ? "alarm" : "");
     const wrong = one.false_alarm === true, answer = text("button", wrong ? "It was real" : "False alarm", "feedback");
     answer.type = "button";
-    answer.onclick = async () => { answer.disabled = true; try { await said(one, !wrong); } catch (error) { answer.disabled = false; answer.title = error.message; answer.textContent = "not known any more"; } };
+    answer.onclick = async () => { answer.disabled = true; try { await said(one, !wrong); } catch (error) { facts.textContent = error.message; } };
     row.append(open, facts, answer);
     item.append(go, row);
     return item;

@@ -1,7 +1,7 @@
 // The page: which stream, which moment, which plane; everything is drawn anew when one of them changes.
 import { Live, getFrame, getJson, postJson } from "/page/api.js";
 import { Chart } from "/page/chart.js";
-import { shares, shown } from "/page/colors.js";
+import { shown } from "/page/colors.js";
 import { HeatMap } from "/page/heatmap.js";
 import { showIncidents } from "/page/incidents.js";
 import { Overview } from "/page/overview.js";
@@ -9,7 +9,7 @@ import { Overview } from "/page/overview.js";
 const at = (id) => document.getElementById(id);
 const state = { stream: null, frame: null, live: true, plane: null, cell: null, marks: [], series: null, redraws: 0, cellAt: 0 };
 window.undertow = state; // for people who look into the page, and for its tests
-const KEPT = 2000;
+const KEPT = 10000; // slices; the service keeps 2000 of a stream, a finished run is shown whole up to here
 
 // ---- theme
 const themes = ["", "light", "dark"];
@@ -84,7 +84,7 @@ function draw() {
   panels[1].draw(mean, null, rows, columns, low, high, marks, night);
   panels[2].draw(probability, data, rows, columns, 0, 1, marks, night);
   panels[3].draw(residual, null, rows, columns, -5, 5, marks, night);
-  at("moment").textContent = `slice ${frame.sequence}, ${frame.time.replace("T", " ").replace(/\.\d+/, "")}`;
+  at("moment").textContent = `slice ${frame.sequence}, ${moment(frame.time)}`;
   const n = frame.numbers;
   at("facts").textContent = `${state.stream.shape.join("×")} · rank ${n.rank} · noise ${shown(n.noise_std)} · observed ${(100 * n.observed).toFixed(0)} % · outliers ${(100 * n.outlier_rate).toFixed(1)} %${n.status.length ? " · " + n.status.join(" ").toLowerCase().replace(/_/g, " ") : ""}`;
   state.redraws++;
@@ -99,11 +99,17 @@ function describe(place) {
     + (Number.isNaN(data[i]) ? "" : `, outlier probability ${shown(probability[i])}`);
 }
 
+function nameSides() {
+  const { rows, columns } = state.plane, { labels } = state.stream;
+  for (const panel of panels) panel.name(rows === null ? null : labels[rows], labels[columns]);
+}
+
 // ---- which plane of a slice with more than two modes
 function showModes() {
   const { shape, dims } = state.stream, box = at("modes"), many = shape.length;
   state.plane = { rows: many > 1 ? 0 : null, columns: many > 1 ? 1 : 0, fixed: shape.map(() => 0) };
   box.replaceChildren();
+  nameSides();
   if (many < 3) return;
   const choice = (what, key) => {
     const select = document.createElement("select");
@@ -113,6 +119,7 @@ function showModes() {
       if (state.plane[other] === wanted) state.plane[other] = state.plane[key];
       state.plane[key] = wanted;
       fill();
+      nameSides();
       draw();
     };
     const named = document.createElement("label");
@@ -175,24 +182,25 @@ addEventListener("keydown", (event) => {
 
 // ---- curves
 const charts = Object.fromEntries(["rank", "noise", "outlier rate", "calibration", "weights of the predictors"].map((name) => [name, new Chart(at("curves"), name, goTo)]));
+const moment = (time) => time.replace("T", " ").replace(/(\.\d+)?(Z|\+00:00)?$/, "");
 function drawCurves() {
   const s = state.series;
   if (!s || !s.sequence.length) return;
-  const now = state.frame ? { at: state.frame.sequence } : {}, n = s.numbers, line = (values) => [{ values }];
-  charts.rank.draw(s.sequence, line(n.rank), { from: 0, ...now });
-  charts.noise.draw(s.sequence, line(n.noise_std), { from: 0, ...now });
-  charts["outlier rate"].draw(s.sequence, line(n.outlier_rate), { from: 0, ...now });
-  charts.calibration.draw(s.sequence, line(n.calibration), { from: 0, to: 1, guide: 0.95, ...now });
-  charts.calibration.note.textContent = "should be 0.95";
+  const n = s.numbers, line = (values) => [{ values }], common = { labels: s.time.map(moment), ...(state.frame ? { at: state.frame.sequence } : {}) };
+  charts.rank.draw(s.sequence, line(n.rank), { from: 0, whole: true, steps: true, ...common });
+  charts.noise.draw(s.sequence, line(n.noise_std), { from: 0, wide: true, ...common });
+  charts["outlier rate"].draw(s.sequence, line(n.outlier_rate), { from: 0, percent: true, ...common });
+  charts.calibration.draw(s.sequence, line(n.calibration), { from: 0, to: 1, guide: 0.95, percent: true, ...common });
+  charts.calibration.note.textContent = "should be 95 %";
   const names = Object.keys(s.weights);
-  charts["weights of the predictors"].draw(s.sequence, names.map((name, i) => ({ name: name.replace(/_/g, " "), values: s.weights[name], colour: shares[i % shares.length] })), { from: 0, to: 1, stacked: true, ...now });
+  charts["weights of the predictors"].draw(s.sequence, names.map((name) => ({ name: name.replace(/_/g, " "), values: s.weights[name] })), { from: 0, to: 1, stacked: true, percent: true, ...common });
 }
 async function fetchSeries() {
   const name = state.stream.name, old = state.series, from = old && old.sequence.length ? old.sequence[old.sequence.length - 1] + 1 : 0;
   if (state.fetching) return;
   state.fetching = true;
   try {
-    const more = await getJson(`/api/streams/${name}/series?first=${from}`);
+    const more = await getJson(`/api/streams/${name}/series?first=${from}&most=${KEPT}`);
     if (!state.stream || state.stream.name !== name) return;
     if (!old || !old.sequence.length) state.series = more;
     else {
@@ -231,8 +239,8 @@ async function drawCell() {
   cellChart.box.querySelector("b").textContent = state.cell.map((n, mode) => `${state.stream.dims[mode]} ${label(mode, n)}`).join(", ");
   const edge = (side) => past.mean.map((m, i) => m + side * 1.96 * past.std[i]);
   const flagged = past.data.map((x, i) => past.outlier_probability[i] >= 0.5 ? x : null), fine = past.data.map((x, i) => past.outlier_probability[i] >= 0.5 ? null : x);
-  cellChart.draw(past.sequence, [{ name: "expected, with 95 % band", values: past.mean }, { name: "observed", values: fine, dots: true, colour: "#808891" }, { name: "outlier", values: flagged, dots: true, colour: "#d55e00" }],
-    { band: { low: edge(-1), high: edge(1) }, at: state.frame ? state.frame.sequence : undefined });
+  cellChart.draw(past.sequence, [{ name: "expected, with 95 % band", values: past.mean }, { name: "observed", values: fine, dots: 1.8, colour: "--soft" }, { name: "outlier", values: flagged, dots: 3.2, colour: "--bad" }],
+    { band: { low: edge(-1), high: edge(1) }, at: state.frame ? state.frame.sequence : undefined, labels: past.time.map(moment) });
 }
 
 // ---- incidents

@@ -1,4 +1,4 @@
-// One map: cells in colours, missing ones hatched, one cell marked.
+// One map, for the live page and for the report: cells in colours, missing ones hatched, some marked, labels beside it.
 import { maps, shown } from "/page/colors.js";
 
 function hatch(dark) {
@@ -9,26 +9,39 @@ function hatch(dark) {
   return tile;
 }
 
+const MOST_LABELS = 16; // beside a map
+const few = (labels) => {
+  const every = Math.ceil(labels.length / MOST_LABELS);
+  return labels.filter((_, i) => i % every === 0).map((label) => Object.assign(document.createElement("i"), { textContent: label }));
+};
+
 export class HeatMap {
   constructor(parent, title, colours, events) {
-    const figure = document.createElement("figure");
-    figure.innerHTML = "<figcaption><b></b><span class=key><span></span><canvas class=scale width=256 height=1></canvas><span></span></span></figcaption><canvas class=map tabindex=0 role=img></canvas>";
-    parent.append(figure);
-    this.canvas = figure.querySelector("canvas.map");
+    this.figure = document.createElement("figure");
+    this.figure.innerHTML = "<figcaption><b></b><span class=key><span></span><canvas class=scale width=256 height=1></canvas><span></span></span></figcaption>"
+      + "<div class=labelled><div class=rows></div><canvas class=map tabindex=0 role=img></canvas><div></div><div class=columns></div></div>";
+    parent.append(this.figure);
+    const find = (name) => this.figure.querySelector(name);
+    this.canvas = find("canvas.map");
     this.canvas.setAttribute("aria-label", title);
-    figure.querySelector("b").textContent = title;
-    [this.low, this.high] = figure.querySelectorAll(".key span");
+    find("b").textContent = title;
+    [this.low, this.high] = this.figure.querySelectorAll(".key span");
     this.colours = maps[colours];
-    const scale = figure.querySelector("canvas.scale").getContext("2d"), strip = scale.createImageData(256, 1);
+    const scale = find("canvas.scale").getContext("2d"), strip = scale.createImageData(256, 1);
     new Uint32Array(strip.data.buffer).set(this.colours);
     scale.putImageData(strip, 0, 0);
     const cell = (event) => {
-      const box = this.canvas.getBoundingClientRect();
-      return [Math.floor((event.clientY - box.top) / box.height * this.rows), Math.floor((event.clientX - box.left) / box.width * this.columns)];
+      const box = this.canvas.getBoundingClientRect(), at = (part, count) => Math.max(0, Math.min(count - 1, Math.floor(part * count)));
+      return [at((event.clientY - box.top) / box.height, this.rows), at((event.clientX - box.left) / box.width, this.columns)];
     };
     this.canvas.addEventListener("pointermove", (event) => this.rows && events.hover(...cell(event)));
-    this.canvas.addEventListener("click", (event) => this.rows && events.pick(...cell(event)));
-    this.canvas.addEventListener("keydown", (event) => events.key(event));
+    this.canvas.addEventListener("click", (event) => this.rows && events.pick?.(...cell(event)));
+    this.canvas.addEventListener("keydown", (event) => events.key?.(event));
+    this.canvas.addEventListener("pointerleave", () => events.leave?.());
+  }
+  name(rows, columns) { // labels of the rows and columns, as many as can be read; none where there are none
+    this.figure.querySelector(".rows").replaceChildren(...few(rows || []));
+    this.figure.querySelector(".columns").replaceChildren(...few(columns || []));
   }
   draw(values, missing, rows, columns, low, high, marks, dark) {
     [this.rows, this.columns] = [rows, columns];
