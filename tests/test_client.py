@@ -1,4 +1,5 @@
 import asyncio
+import inspect
 
 import httpx
 import numpy as np
@@ -58,3 +59,31 @@ def test_the_asynchronous_client_does_the_same():
             return await client.push("a", np.zeros(3), sequence=0, asynchronous=True)
 
     assert asyncio.run(main())["next"] == 1
+
+
+def test_the_asynchronous_client_asks_the_same():
+    calls = {
+        "streams": (),
+        "stream": ("a",),
+        "result": ("a", 3, "std"),
+        "series": ("a",),
+        "incidents": ("a",),
+        "feedback": ("a", 1),
+        "export": ("a",),
+        "delete": ("a",),
+        "create": ("a", (2, 3)),
+    }
+    answer = {"streams": [], "incidents": []}
+    one, other = [], []
+    with Client(transport=answering(*[(200, answer)] * len(calls), seen=one)) as client:
+        given = [getattr(client, name)(*arguments) for name, arguments in calls.items()]
+
+    async def main():
+        transport = answering(*[(200, answer)] * len(calls), seen=other)
+        async with AsyncClient(transport=transport) as client:
+            return [await getattr(client, name)(*arguments) for name, arguments in calls.items()]
+
+    assert asyncio.run(main()) == given
+    assert [(x.method, x.url, x.content) for x in one] == [(x.method, x.url, x.content) for x in other]
+    public = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_")}
+    assert public - set(dir(AsyncClient)) == set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from undertow.report.chart import drawn, numbers, thinned
@@ -34,7 +36,7 @@ def the_series(run: StoredRun, position: tuple[int, ...], times: list[str]) -> s
 def _drawn(found: Series, times: list[str]) -> str:
     mean, width = np.asarray(found.mean, np.float64), 1.96 * np.asarray(found.std, np.float64)
     picks = np.union1d(thinned(mean), np.flatnonzero(found.flagged)[:2000])
-    lines = [{"name": "should be, with 95 % band", "values": numbers(mean[picks])}]
+    lines: list[dict[str, Any]] = [{"name": "should be, with 95 % band", "values": numbers(mean[picks])}]
     if found.data is not None:
         data, flagged = np.asarray(found.data, np.float64)[picks], found.flagged[picks]
         clean, off = np.where(flagged, np.nan, data), np.where(flagged, data, np.nan)
