@@ -86,7 +86,11 @@ def test_frames_can_be_fitted(new):
     wide = X.stack(entry=("src", "dst")).to_pandas()
     model = new().fit(wide.iloc[:2]).partial_fit(wide.iloc[2:, ::-1])
     assert model.labels.dims == ("src", "dst")
-    assert model.transform(wide).shape == (3, 6, 5)
+    transformed = model.transform(wide.iloc[:, ::-1])
+    pd.testing.assert_index_equal(transformed.columns, wide.columns[::-1])
+    plain = model.transform(X.values).reshape(3, 30)[:, ::-1]
+    np.testing.assert_array_equal(transformed.to_numpy(), plain)
+    xr.testing.assert_identical(model.transform(X).coords.to_dataset(), X.coords.to_dataset())
     means = new().fit_transform(wide)
     pd.testing.assert_index_equal(means.columns, wide.columns)
     np.testing.assert_array_equal(means.to_numpy().reshape(3, 6, 5), new().fit_transform(X.values))

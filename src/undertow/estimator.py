@@ -20,7 +20,6 @@ from undertow.engine.stacked import StackedModel
 from undertow.engine.state import SPARSE_SETTINGS, State
 from undertow.inputs.dense import as_slice, peek_shape
 from undertow.inputs.labels.names import labels_in, with_labels
-from undertow.inputs.labels.stacks import slices_of
 from undertow.inputs.sparse import AnySlice, as_any_slice, as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container, models
@@ -196,22 +195,21 @@ class RobustCP(Viewed, StackedModel):
         self._learner = learned
 
     @exclusive
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Any) -> Any:
         """Infer several slices with the factors fixed; nothing is learned from them.
 
         Args:
-            X: (T, *shape), or a list of slices.
+            X: As for `fit`.
 
         Returns:
-            Their `mean` (T, *shape).
+            Their `mean`, as `X`: (T, *shape), `xarray.DataArray`, or frame.
         """
         state = self._learned("transform")
         if state.entry_capacity is not None:
             raise ValueError(
                 "transform gives whole slices, and only observed entries are kept here: use at(...) instead."
             )
-        slices = (self._taken(x, None, state.shape).x for x in slices_of(X))
-        return np.stack([functional.infer(state, x).mean for x in slices])
+        return self._of_each(X, state.shape, lambda x: functional.infer(state, x).plain("mean"))
 
     @exclusive
     def smoothed(self, lag: int = 0) -> Result:

@@ -25,6 +25,7 @@ from undertow.serialization import container, models
 from undertow.tracker import fleet_files, tracking
 from undertow.tracker.estimator import Tracker, from_state
 from undertow.tracker.fleet import Trackers
+from undertow.tracker.forecast import Forecast
 
 
 class Fleet(Exclusive):
@@ -37,6 +38,8 @@ class Fleet(Exclusive):
         shape: Shape of every slice.
         preset: "default" or "fast".
         model: What every member is: "cp", a `RobustCP` with these settings; or "tracker", a `Tracker`, which has none.
+        period: Slices of a season of all trackers, or "auto" to find one for each; then they have seasons and
+            `forecast`, which take memory and time. By default they have none.
         **settings: Fields of `undertow.Config`, the same for all members.
 
     Raises:
@@ -53,10 +56,19 @@ class Fleet(Exclusive):
     """
 
     def __init__(
-        self, n: int, shape: Sequence[int], preset: str = "default", *, model: str = "cp", **settings: Any
+        self,
+        n: int,
+        shape: Sequence[int],
+        preset: str = "default",
+        *,
+        model: str = "cp",
+        period: int | str | None = None,
+        **settings: Any,
     ) -> None:
         self._params = {"preset": preset, **settings}
         config = validated_config(model, preset, settings)
+        if period is not None and config is not None:
+            raise ValueError(f"period is for model='tracker', got {period!r} with 'cp': leave it out.")
         try:
             n, self._shape = operator.index(n), tuple(operator.index(size) for size in shape)
         except TypeError:
@@ -64,7 +76,10 @@ class Fleet(Exclusive):
         if n < 0 or not self._shape or min(self._shape) < 1:
             raise ValueError(f"n must be 0 or more and shape have modes of size 1 or more, got {n} and {self._shape}.")
         self._streams: Chunks | Trackers
-        self._streams = Trackers(self._shape) if config is None else Chunks(config.sized(self._shape), self._shape, n)
+        if config is None:
+            self._streams = Trackers(self._shape, _season(period))
+        else:
+            self._streams = Chunks(config.sized(self._shape), self._shape, n)
         self._ids = np.zeros(0, np.int64)
         self._next = 0
         self.join(n)
@@ -175,11 +190,36 @@ class Fleet(Exclusive):
         return model
 
     @exclusive
+    def forecast(self, slices: int = 1, members: Any = None) -> dict[int, Forecast]:
+        """The slices that come next for members of a fleet of trackers with seasons; nothing is learned.
+
+        Args:
+            slices: How many, 1 to 10,000.
+            members: Their numbers, or one number; all that have seen a slice if left out.
+
+        Returns:
+            By number what `Tracker.forecast` gives.
+
+        Raises:
+            KeyError: A number is not a member.
+            ValueError: The fleet has no seasons, or a member that was named has seen no slice yet.
+        """
+        if not isinstance(self._streams, Trackers) or self._streams.period is None:
+            raise ValueError(
+                "forecast needs a fleet of trackers with seasons: Fleet(n, shape, model='tracker', period='auto')."
+            )
+        if members is None:
+            members = [one for one in self._ids.tolist() if self._streams.pasts[one].seen]
+        asked = np.atleast_1d(np.asarray(members))
+        positions_of(self._ids, asked)
+        return {one: cast(Tracker, self.extract(one)).forecast(slices) for one in asked.tolist()}
+
+    @exclusive
     def adopt(self, model: RobustCP | Tracker) -> int:
         """A new member that goes on from where a single model is: what `extract` gave, here or in another fleet.
 
-        With `to_bytes` and `undertow.from_bytes` members travel one by one. A tracker's season stays behind: fleets
-        have none. A CP model must have the settings of the fleet.
+        With `to_bytes` and `undertow.from_bytes` members travel one by one. A tracker's season stays behind where the
+        fleet has none (`period`). A CP model must have the settings of the fleet.
 
         Args:
             model: The single model; it stays as it is.
@@ -295,6 +335,18 @@ def validated_config(model: str, preset: str, settings: Mapping[str, Any]) -> Co
     if given:
         raise ValueError(f"a tracker has nothing to set, got {', '.join(given)}: leave it out, or use model='cp'.")
     return None
+
+
+def _season(period: Any) -> int | None:
+    """The period as `Trackers` takes it."""
+    if isinstance(period, str) and period == "auto":
+        return 0
+    if period is None or (isinstance(period, int | np.integer) and not isinstance(period, bool) and period >= 2):
+        return None if period is None else int(period)
+    raise ValueError(
+        f"period must be an integer of at least 2, in slices, or 'auto' to find it, or None for no seasons, "
+        f"got {period!r}."
+    )
 
 
 def _cp_config(preset: str, settings: Mapping[str, Any]) -> Config:

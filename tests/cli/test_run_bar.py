@@ -33,6 +33,25 @@ def test_off_a_terminal_there_is_a_line_every_ten_seconds_with_the_time_left(clo
     assert "1 min 30 s left" in lines[0]
 
 
+def test_there_is_a_line_while_the_first_slice_is_waited_for(clock):
+    written, looks = io.StringIO(), [False, False, True]
+
+    def look(seconds):
+        clock[0] += 20
+        return looks.pop(0)
+
+    bar = RunBar(Console(file=written, width=400, force_terminal=False), 100)
+    bar._over.wait = look
+    bar._wait()
+    bar._done, looks[:] = 7, [False, True]
+    bar._wait()
+    assert written.getvalue().splitlines() == [
+        "0 of 100 slices, compiling for the first",
+        "0 of 100 slices, compiling for the first",
+        "7 of 100 slices, the next takes longer",
+    ]
+
+
 def test_a_run_of_hours_is_announced_with_what_would_be_quicker(clock):
     text = shown(clock, 5.0, 40, 10_000)
     assert text.count("this will take about 13 h") == 1

@@ -77,7 +77,8 @@ def expected():
 def test_every_kind_of_recording_gives_the_same(given):
     found = ut.clean(given(), model=Plain(), time="time")
     np.testing.assert_allclose(found["mean"].transpose("time", ...), expected())
-    assert set(found) == {"mean", "std", "outlier_probability", "flags", "status", "weights"}
+    assert set(found) == {"data", "mean", "std", "outlier_probability", "flags", "status", "weights"}
+    np.testing.assert_array_equal(found["data"].transpose("time", ...), X)
     np.testing.assert_array_equal(found["flags"], found["outlier_probability"] >= 0.5)
     assert found["flags"].dtype == bool
     assert found["weights"].sizes == {"time": 8, "predictor": 3}
@@ -112,8 +113,21 @@ def test_a_recording_larger_than_memory_goes_through_a_folder(tmp_path, monkeypa
     )
     assert dask.is_dask_collection(found["mean"])
     np.testing.assert_allclose(found["mean"], expected(), rtol=1e-6)
+    np.testing.assert_allclose(found["data"], X, rtol=1e-6)
     np.testing.assert_array_equal(found["flags"], found["outlier_probability"] >= 0.5)
     assert seen[-1] == 8
+
+
+def test_results_of_a_recording_show_an_anomaly_and_what_was_irregular():
+    pytest.importorskip("matplotlib")
+    given = wide()
+    given.iloc[5, 0] = 500.0
+    found = ut.clean(pd.concat([given, given.iloc[:1]]), model=Plain())
+    assert "came after a later one and were kept where they came" in " ".join(found.attrs["notices"])
+    labels = {dim: found[dim].values[0] for dim in found["mean"].dims[1:]}
+    found["outlier_probability"][5] = 1.0
+    shown = ut.plot.entry(found, **labels).get_legend().get_texts()
+    assert {"data", "flagged"} <= {text.get_text() for text in shown}
 
 
 def test_progress_is_shown_where_somebody_looks(capsys):

@@ -217,3 +217,62 @@ def test_frames_of_many_streams_as_one():
         np.testing.assert_array_equal(together.relative(values)[number], frame.relative(values[number]))
         np.testing.assert_array_equal(together.absolute(values)[number], frame.absolute(values[number]))
     assert np.ravel(together.scale).tolist() == [LOG, 0]
+
+
+def days(slices, seed=0):
+    """Each member has a day of eight slices of its own, of rank 1; one of sizes."""
+    draw = np.random.default_rng(seed)
+    hour, left, right = draw.normal(size=(8, EVERYONE, 1, 1)), draw.uniform(1, 2, 6)[:, None], draw.uniform(1, 2, 5)
+    x = 10 + 3 * (hour * left * right)[np.arange(slices) % 8] + 0.1 * draw.normal(size=(slices, EVERYONE, *SHAPE))
+    x[:, 1] = np.exp(x[:, 1] / 3)
+    x[20, 2, 3, 1] = np.nan
+    return x
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("period", ["auto", 8])
+def test_members_have_seasons_and_forecasts_where_asked_for(period, tmp_path):
+    x = days(36)
+    fleet = ut.Fleet(EVERYONE, SHAPE, model="tracker", period=period)
+    single = [ut.Tracker(None if period == "auto" else period) for _ in range(EVERYONE)]
+    for t in range(34):
+        here = (np.arange(EVERYONE) != t % EVERYONE) | (t < 26)  # whoever is absent stays where it was
+        result = fleet.update(x[t], present=here)
+        for member in np.flatnonzero(here):
+            one, other = result[member], single[member].update(x[t, member])
+            near = 0.5 * float(np.median(other.std))  # rounding decides on components of the CP models
+            np.testing.assert_allclose(one.mean, other.mean, atol=near)
+            assert abs(one.weights["season"] - other.weights["season"]) < 0.2
+    fleet.save(tmp_path / "fleet.ut")
+    again = ut.Fleet.load(tmp_path / "fleet.ut")
+    ahead, later = fleet.forecast(8), again.forecast(8, members=[2, 0])
+    assert list(ahead) == list(range(EVERYONE))
+    assert list(later) == [2, 0]
+    for member, found in ahead.items():
+        expected = single[member].forecast(8)
+        assert fleet.extract(member).periods == single[member].periods
+        assert single[member].periods[0] == 8
+        np.testing.assert_allclose(found.mean, expected.mean, atol=0.5 * float(expected.std.mean()))
+        np.testing.assert_allclose(found.std, expected.std, rtol=0.5)
+    np.testing.assert_array_equal(later[2].mean, ahead[2].mean)
+    one, other = fleet.update(x[34]), again.update(x[34])
+    np.testing.assert_array_equal(one.mean, other.mean)
+    moved = ut.Fleet(0, SHAPE, model="tracker", period=period)
+    assert moved.forecast(3) == {}
+    number = moved.adopt(fleet.extract(3))
+    np.testing.assert_array_equal(moved.forecast(3)[number].mean, fleet.forecast(3, members=3)[3].mean)
+
+
+@pytest.mark.slow
+def test_seasons_that_a_fleet_cannot_have_are_refused():
+    for arguments, message in (
+        ({"period": 8}, "period is for model='tracker', got 8 with 'cp'"),
+        ({"model": "tracker", "period": "day"}, "period must be an integer of at least 2.*got 'day'"),
+        ({"model": "tracker", "period": 1}, "got 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ut.Fleet(1, SHAPE, **arguments)
+    with pytest.raises(ValueError, match="forecast needs a fleet of trackers with seasons"):
+        ut.Fleet(1, SHAPE, model="tracker").forecast(3)
+    with pytest.raises(ValueError, match="member 0 has seen no slice yet"):
+        ut.Fleet(1, SHAPE, model="tracker", period=8).forecast(3, members=0)

@@ -174,13 +174,19 @@ def forecast(
     rows: Annotated[
         str, typer.Option(help="Recordings, separated by commas: hangzhou, abilene, chicago, radar.")
     ] = "hangzhou,abilene,chicago,radar",
+    days: Annotated[
+        int | None, typer.Option(min=6, help="Of each recording at most; 10, 7, 21 and 30 by default.")
+    ] = None,
+    methods: Annotated[str | None, typer.Option(help="Separated by commas; all by default.")] = None,
     data: Data = None,
 ) -> None:
     """Forecasts of recordings, one slice and one day ahead, beside simple methods, Holt–Winters and SOFIA."""
     from undertow.lab.names import separated
     from undertow.lab.studies.forecast import forecasts
 
-    show_tables(lambda bars: forecasts(separated(rows), bars, data))
+    show_tables(
+        lambda bars: forecasts(separated(rows), bars, data, days, None if methods is None else separated(methods))
+    )
 
 
 @bench.command()

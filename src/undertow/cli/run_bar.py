@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from types import TracebackType
@@ -44,14 +45,30 @@ class RunBar:
         self._moments: deque[float] = deque(maxlen=_MEASURED + 1)
         self._pause = _REDRAW if console.is_terminal else _LINE
         self._drawn = 0.0 if console.is_terminal else time.monotonic()
+        self._done, self._length = 0, length
+        self._over = threading.Event()
 
     def __enter__(self) -> Self:
         self._bar.start()
+        if self._bar.disable and not self._quiet:
+            threading.Thread(target=self._wait, name="undertow progress", daemon=True).start()
         return self
+
+    def _wait(self) -> None:
+        """A line where no slice gives cause for one: while the first is compiled, or one takes long."""
+        while not self._over.wait(_LINE / 2):
+            if time.monotonic() - self._drawn > 1.4 * _LINE:
+                self._drawn = time.monotonic()
+                what = "the next takes longer" if self._done else "compiling for the first"
+                self._bar.console.print(f"{self._count()}, {what}", highlight=False, soft_wrap=True)
+
+    def _count(self) -> str:
+        return f"{self._done} slices" if self._length is None else f"{self._done} of {self._length} slices"
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._over.set()
         if kind is not None and not self._drawn:
             self._bar.live.transient = True  # refused before anything was done: nothing to show for it
         self._bar.stop()
@@ -59,6 +76,7 @@ class RunBar:
     def show(self, now: RunProgress) -> None:
         """After a slice."""
         self._warn_once(now)
+        self._done, self._length = now.slices, now.length
         moment = time.monotonic()
         if self._quiet or (moment - self._drawn < self._pause and (now.slices != now.length or self._bar.disable)):
             return
@@ -69,10 +87,9 @@ class RunBar:
         )
         figures += f", {literal(now.events)}" if now.events else ""
         if self._bar.disable:
-            done = f"{now.slices}" if now.length is None else f"{now.slices} of {now.length}"
             left = seconds_left(now)
             rest = "" if left is None else f", {duration(left)} left"
-            self._bar.console.print(f"{done} slices{rest}  {figures}", highlight=False, soft_wrap=True)
+            self._bar.console.print(f"{self._count()}{rest}  {figures}", highlight=False, soft_wrap=True)
         self._bar.update(self._task, completed=now.slices, total=now.length, description="", figures=figures)
 
     def notify(self, sentence: str) -> None:

@@ -51,6 +51,15 @@ class StackedModel(LabelledModel):
         self._update_all(X, anew=True, keep=lambda result: means.append(result.mean))
         return restacked(X, means)
 
+    def _of_each(self, X: Any, shape: tuple[int, ...], mean: Callable[[Any], Any]) -> Any:
+        """What `mean` gives for each slice of a stack, with the labels of the stack."""
+        found = []
+        for x in slices_of(X):
+            taken = self._taken(x, None, shape)
+            made = mean(taken.x)
+            found.append(made if taken.way is None else taken.way.back(made))
+        return restacked(X, found)
+
     @exclusive
     def _update_all(self, X: Any, *, anew: bool, keep: Callable[[Result], None] | None = None) -> Self:
         before, labels = self._learned_so_far(), self._labels

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.runs.errors import StoreError
+from undertow.runs.store.masks import filled
 from undertow.runs.store.reader import StoredRun
 
 SUFFIXES = (".mp4", ".mkv", ".avi", ".mov")
@@ -33,7 +34,7 @@ def write_video(
         path: Of the video.
         frames_per_second: Of the video.
         tick: Called with the number of slices written so far.
-        mask: White where something is flagged, black elsewhere, pixel by pixel, instead of the three panels.
+        mask: White where something is flagged, gaps filled, black elsewhere, instead of the three panels.
     """
     try:
         import av
@@ -67,8 +68,8 @@ def write_video(
 
 def masked(probability: NDArray[Any], threshold: float) -> NDArray[np.uint8]:
     """White where one of the colours is flagged (rows, columns, 3); the last row and column twice to be even."""
-    white = (_pixels(probability).max(axis=-1, keepdims=True) >= threshold).repeat(3, axis=-1)
-    pixels = np.where(white, 255, 0).astype(np.uint8)
+    white = filled(_pixels(probability).max(axis=-1) >= threshold)
+    pixels = np.where(white, 255, 0).astype(np.uint8)[:, :, None].repeat(3, axis=-1)
     return np.pad(pixels, [(0, pixels.shape[0] % 2), (0, pixels.shape[1] % 2), (0, 0)], "edge")
 
 

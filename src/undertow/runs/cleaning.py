@@ -30,6 +30,7 @@ from undertow.sources.opening import open_stream
 MOST_BYTES = 4 * 2**30
 """Of results that are held in memory; more goes to a folder."""
 KEPT = ("mean", "std", "outlier_probability")
+DATA = "data"
 FLAGS, STATUS, INCIDENTS, INCIDENT = "flags", "status", "incidents", "incident"
 
 
@@ -66,8 +67,9 @@ def clean(
         **reading: More options of `undertow.open_stream`: `modes`, `value`, `variable`, `select`, `gaps`, …
 
     Returns:
-        `xarray.Dataset` with `mean`, `std`, `outlier_probability` and `flags` of every entry, missing ones included,
-        `status` of every slice, and the `weights` of a tracker's predictors; what was asked for is in its attributes.
+        `xarray.Dataset` with `data` as it came, and `mean`, `std`, `outlier_probability` and `flags` of every entry,
+        missing ones included; `status` of every slice, and the `weights` of a tracker's predictors. What was asked for,
+        and what was irregular about the source (`notices`), is in its attributes.
 
     Raises:
         StreamError: `X` cannot be read; one sentence says why.
@@ -139,6 +141,7 @@ def _passed(stream: Stream, model: Any, tick: Tick, watch: Incidents | None) -> 
         result = update(model, item.values, item.time)
         found.add(result)
         found.watched(result, item)
+        found.values.append(item.values)
         found.times.append(item.time)
         tick(len(found.times), stream.length)
     if not found.times:
@@ -185,7 +188,7 @@ def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, tu
     """The results with the names and labels of what was given."""
     time = distinct([stream.time_name])[0]
     dims = (time, *distinct(stream.dims, time))
-    arrays = {name: np.stack(kept) for name, kept in found.arrays.items()}
+    arrays = {DATA: np.stack(found.values), **{name: np.stack(kept) for name, kept in found.arrays.items()}}
     arrays[FLAGS] = arrays["outlier_probability"] >= threshold
     attributes = {**SLICE_VARIABLES, FLAGS: f"outlier probability at least {threshold}"}
     variables = {
@@ -204,6 +207,8 @@ def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, tu
     if found.watch is not None:
         variables[INCIDENTS] = _incidents(list(found.incidents.values()))
     made = xarray.Dataset(variables, coords, {"threshold": threshold, **tuned, "source": stream.name})
+    if stream.notices:
+        made.attrs["notices"] = list(stream.notices)
     if stream.time_zone is not None and time in made.coords:
         made[time].attrs |= {"time_zone": "UTC", "time_zone_of_source": stream.time_zone}
     return made
@@ -239,7 +244,7 @@ def _stored(
         stream,
         model,
         store=out,
-        keep=KEPT,
+        keep=(DATA, *KEPT),
         alerts=None,
         threshold=threshold,
         false_alarms=tuned.get("false_alarms", DEFAULT),
@@ -249,7 +254,7 @@ def _stored(
     flags = (found["outlier_probability"] >= threshold).assign_attrs(
         long_name=f"outlier probability at least {threshold}"
     )
-    kept = [*KEPT, STATUS, *(name for name in (WEIGHTS, EVENTS) if name in found)]
+    kept = [DATA, *KEPT, STATUS, *(name for name in (WEIGHTS, EVENTS) if name in found)]
     made = found[kept].assign({FLAGS: flags}).assign_attrs(tuned)
     if "false_alarms" not in tuned:
         return made
@@ -267,7 +272,7 @@ def _own_coordinates(X: Any, dims: tuple[str, ...], shape: tuple[int, ...]) -> d
 def _units(X: Any, name: str) -> dict[str, Any]:
     """The unit of a labelled array, for what has it too."""
     units = getattr(X, "attrs", {}).get("units") if hasattr(X, "dims") else None
-    return {"units": units} if units is not None and name in ("mean", "std") else {}
+    return {"units": units} if units is not None and name in (DATA, "mean", "std") else {}
 
 
 def _column(times: list[Any]) -> NDArray[Any]:
@@ -276,7 +281,7 @@ def _column(times: list[Any]) -> NDArray[Any]:
 
 
 def _check_size(stream: Stream) -> None:
-    size = 3 * 8 * math.prod(stream.shape) * (stream.length or 0)
+    size = 4 * 8 * math.prod(stream.shape) * (stream.length or 0)
     if size > MOST_BYTES:
         raise RunError(
             f"the results of {stream.name} would take {size / 2**30:.1f} GiB of memory: name a folder for them with "

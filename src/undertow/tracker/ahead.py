@@ -88,6 +88,11 @@ class Ahead:
     scored: dict[int, Scored] = field(default_factory=dict)
 
 
+def most_bytes(entries: int) -> int:
+    """The most memory that pending forecasts take."""
+    return 0 if entries > LARGEST_SLICE else 4 * min(PENDING_NUMBERS, _pending_numbers(entries) * MOST_PENDING)
+
+
 def follow(
     ahead: Ahead, season: Season, core: Core, model: ModelCore, values: Any, learned: Any, scale: Any = LINEAR
 ) -> Ahead:
@@ -183,9 +188,13 @@ def with_forecasts(ahead: Ahead, season: Season, horizons: list[int], means: Flo
 
 def _interval(horizon: int, entries: int) -> int:
     """Slices between forecasts of a horizon; odd, so that they are not made at the same hour every day."""
-    numbers = len(LADDER) * len(CANDIDATES) * min(entries, MOST_SCORED)
-    pending = min(max(PENDING_NUMBERS // numbers, 1), MOST_PENDING)
+    pending = min(max(PENDING_NUMBERS // _pending_numbers(entries), 1), MOST_PENDING)
     return 1 if horizon <= pending else -(-horizon // pending) | 1
+
+
+def _pending_numbers(entries: int) -> int:
+    """Numbers of one pending forecast at every horizon of the ladder."""
+    return len(LADDER) * len(CANDIDATES) * min(entries, MOST_SCORED)
 
 
 def look_ahead(

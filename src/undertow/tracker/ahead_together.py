@@ -13,16 +13,49 @@ from numpy.typing import NDArray
 from undertow.model.types import Core as ModelCore
 from undertow.programs.program import program
 from undertow.tracker import ahead as alone
+from undertow.tracker import season as seasons
 from undertow.tracker import season_together
 from undertow.tracker.ahead import Ahead
-from undertow.tracker.batch import Arrays
+from undertow.tracker.batch import Arrays, Judged
 from undertow.tracker.predictors.level import LevelState
 from undertow.tracker.season import Season
+from undertow.tracker.step import Answer
 
 DUE = 64
 """Forecasts that are compared with their slices at a time."""
 
 Floats = NDArray[np.float32]
+
+
+def remembered(
+    before: Sequence[Ahead],
+    fitted: Sequence[Season | None],
+    spread: Floats,
+    judged: Judged,
+    answer: Answer,
+    after: Arrays,
+    scale: NDArray[np.int32],
+    size: int,
+) -> tuple[list[Season | None], list[Ahead]]:
+    """Seasons and forecasts after a slice of every stream.
+
+    Args:
+        before: Forecasts, of each.
+        fitted: Seasons, as `season_together.fitted` has left them; None where there is none.
+        spread: Factors of the error bars, before the slice (size,).
+        judged: The slices before they were learned.
+        answer: What was learned of them.
+        after: Arrays of the whole batch, after the slices.
+        scale: Of each stream (size,).
+        size: Of the batch.
+    """
+    weights, plain, completed = (np.asarray(one) for one in (judged.verdict.learn, judged.values, answer.scaled))
+    std = np.sqrt(np.asarray(judged.verdict.variance)) * np.asarray(spread)[:, None]
+    kept = [
+        None if one is None else seasons.remembered(one, plain[number], weights[number], completed[number], std[number])
+        for number, one in enumerate(fitted)
+    ]
+    return kept, follow(before, kept, after, plain, weights, scale, size)
 
 
 def follow(

@@ -18,7 +18,6 @@ from undertow.engine.stacked import StackedModel
 from undertow.inputs.dense import Slice, as_slice
 from undertow.inputs.labels.names import labels_in, with_labels
 from undertow.inputs.labels.slices import Taken
-from undertow.inputs.labels.stacks import slices_of
 from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
@@ -138,19 +137,21 @@ class Tracker(Viewed, StackedModel):
         return in_order(Clock() if self._state is None else self._state.clock, time)
 
     @exclusive
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Any) -> Any:
         """What several slices should be, each as if it came next; nothing is learned from them.
 
         Args:
-            X: (T, *shape), or a list of slices.
+            X: As for `fit`.
 
         Returns:
-            Their `mean` (T, *shape).
+            Their `mean`, as `X`: (T, *shape), `xarray.DataArray`, or frame.
         """
         state = replace(self._learned("transform"), clock=Clock())  # each comes next, whatever the time
-        slices = (self._taken(x, None, state.shape).x for x in slices_of(X))
-        found = [tracking.update(tracking.copied(state), as_slice(x, shape=state.shape))[1] for x in slices]
-        return np.stack([output.mean() for output in found])
+
+        def mean(x: Any) -> Floats:
+            return tracking.update(tracking.copied(state), as_slice(x, shape=state.shape))[1].mean()
+
+        return self._of_each(X, state.shape, mean)
 
     @exclusive
     def forecast(self, slices: int = 1) -> Forecast:

@@ -36,7 +36,7 @@ def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
         "recent": len(state.recent),
         "history": state.history.to_header(),
         "clock": asdict(state.clock),
-        **past_files.header(state),
+        **past_files.header(state.season, state.ahead),
         "models": [
             {
                 "config": asdict(model.state.config),
@@ -51,7 +51,7 @@ def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = named("core", state.core)
     for number, model in enumerate(state.cps):
         arrays |= named(f"cp.{number}", model.state.core)
-    arrays |= past_files.arrays(state)
+    arrays |= past_files.arrays(state.season, state.ahead)
     for number, one in enumerate(state.recent):
         arrays |= {f"recent.{number}.values": one.values, f"recent.{number}.mask": one.mask}
     return header, arrays

@@ -8,7 +8,7 @@ frame changes learns its recent slices anew alone, as a single tracker does, and
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -22,9 +22,11 @@ from undertow.inputs.dense import Slice
 from undertow.model import platform
 from undertow.tracker import season as seasons
 from undertow.tracker import tracking, trials
+from undertow.tracker.ahead import Ahead, most_bytes
 from undertow.tracker.fleet_output import FleetOutput, Part
 from undertow.tracker.frame import Frame, stacked, usual_slices
-from undertow.tracker.group import FREE, Group
+from undertow.tracker.group import FREE, Group, Memory
+from undertow.tracker.season import Season
 from undertow.tracker.tracking import Tracking
 
 CORE_WORK = 6
@@ -42,6 +44,8 @@ class Past:
     seen: int = 0
     used: int = 0
     history: History = REPEATS_ONLY
+    season: Season | None = None
+    ahead: Ahead = field(default_factory=Ahead)
 
 
 class Trackers:
@@ -49,10 +53,12 @@ class Trackers:
 
     Args:
         shape: Of a slice.
+        period: Slices of a season, 0 if each member is to find its own; None for members without seasons.
     """
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
+    def __init__(self, shape: tuple[int, ...], period: int | None = None) -> None:
         self.shape = shape
+        self.period = period
         self.blank = tracking.start(shape)
         self.ids = np.zeros(0, np.int64)
         self.pasts: dict[int, Past] = {}
@@ -67,7 +73,10 @@ class Trackers:
                 group.put(positions, self.blank)
                 group.members[positions], left = left[: len(positions)], left[len(positions) :]
         self.ids = np.concatenate([self.ids, ids])
-        self.pasts |= dict.fromkeys(ids.tolist(), Past())
+        self.pasts |= {member: Past(season=self._new_season()) for member in ids.tolist()}
+
+    def _new_season(self) -> Season | None:
+        return None if self.period is None else seasons.start(math.prod(self.shape), self.period)
 
     def leave(self, positions: NDArray[np.intp]) -> None:
         """Remove trackers; their places in the groups are given to those who join."""
@@ -85,12 +94,18 @@ class Trackers:
         group, position = self._home(member)
         past = self.pasts[member]
         core, models = group.take(position)
-        season = seasons.start(math.prod(self.shape))  # fleets have none: a single tracker begins to look for one
-        return Tracking(self.shape, past.frame, core, models, past.recent, past.seen, past.used, past.history, season)
+        # Without a season here, a single tracker begins to look for one.
+        season = seasons.start(math.prod(self.shape)) if past.season is None else past.season.copied()
+        return Tracking(
+            self.shape, past.frame, core, models, past.recent, past.seen, past.used, past.history, season, past.ahead
+        )
 
     def put(self, member: int, state: Tracking) -> None:
         """Let the member go on from where this tracker is."""
-        self.pasts[member] = Past(state.frame, state.recent, state.seen, state.used, state.history)
+        season, ahead = (None, Ahead()) if self.period is None else (state.season, state.ahead)
+        self.pasts[member] = Past(
+            state.frame, state.recent, state.seen, state.used, state.history, season or self._new_season(), ahead
+        )
         group, position = self._home(member)
         if (configs := tuple(model.state.config for model in state.cps)) != group.configs:
             group.members[position] = FREE
@@ -127,7 +142,12 @@ class Trackers:
                 return whole
 
             values, observed = (placed(part.reshape(len(ids), -1)) for part in (relative, mask))
-            answer, found, said = group.learn(values, observed, placed(scale), placed(framed), placed(learning))
+            memory = None if self.period is None else self._memory(group, ids[learning])
+            answer, found, said, memory = group.learn(
+                values, observed, placed(scale), placed(framed), placed(learning), memory
+            )
+            if memory is not None:
+                self._keep(group, memory)
             return Part(order, positions, answer, found, said)
 
         parts = map(learned, range(len(self.groups)))
@@ -146,6 +166,17 @@ class Trackers:
             dtype=given.values.dtype,
         )
 
+    def _memory(self, group: Group, learning: Members) -> Memory:
+        """Seasons and forecasts of those of a group who learn."""
+        here = np.isin(group.members, learning)
+        pasts = [self.pasts[one] if use else Past() for one, use in zip(group.members.tolist(), here, strict=True)]
+        return [past.season for past in pasts], [past.ahead for past in pasts]
+
+    def _keep(self, group: Group, memory: Memory) -> None:
+        for member, season, ahead in zip(group.members.tolist(), *memory, strict=True):
+            if season is not None:
+                self.pasts[member] = replace(self.pasts[member], season=season, ahead=ahead)
+
     def _remember(self, given: Slice, here: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The slices of those who are present, and their frames; who gets another one learns anew.
 
@@ -159,13 +190,19 @@ class Trackers:
             history, verdict = past.history.judge(own, unit=0.0, learned=past.used, window=tracking.CONSTANT_FOR)
             since[index], frozen[index] = verdict.since, verdict.frozen
             past = replace(past, seen=past.seen + 1, history=history)
+            if verdict.frozen and past.season is not None:
+                past = replace(past, season=seasons.skipped(past.season, 1))
             if mask.any() and not verdict.frozen:
                 recent, used = tracking.remembered(past.recent, own), past.used + 1
                 frames = tracking.next_frames(past.frame, recent, used)
                 best = replace(self.blank, frame=past.frame, recent=recent, seen=past.seen, used=used, history=history)
                 if frames not in ((), (past.frame,)):
                     best = tracking.tried(best, frames)
-                changed, past = best.frame != past.frame, replace(past, frame=best.frame, recent=recent, used=used)
+                changed = best.frame != past.frame
+                if changed:
+                    season, ahead = tracking.reframed(past.season, past.ahead, past.frame, best.frame)
+                    past = replace(past, season=season, ahead=ahead)
+                past = replace(past, frame=best.frame, recent=recent, used=used)
                 if changed and (usual_slices(recent[:-1]) or self._home(member)[0].configs != self._base):
                     self.put(member, best)
                 elif changed:
@@ -231,6 +268,8 @@ class Trackers:
         core = sum(leaf.nbytes for leaf in jax.tree.leaves(state.core))
         held = core + sum(leaf.nbytes for model in state.cps for leaf in jax.tree.leaves(model.state.core))
         held += tracking.recent_bytes(self.shape)
+        if self.period is not None:
+            held += seasons.most_bytes(math.prod(self.shape), self.period) + most_bytes(math.prod(self.shape))
         work = CORE_WORK * core + sum(dense_bytes(model.state.config, self.shape)[1] for model in state.cps)
         what, advice = f"trackers of shape {self.shape}", "use fewer members, or smaller slices"
         check_members_memory(members, what, advice, held, work, min(members, platform.current().chunk_members))

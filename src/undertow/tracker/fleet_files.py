@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from undertow.config import Config
 from undertow.engine.history import REPEATS_ONLY, History
 from undertow.inputs.dense import Slice
 from undertow.serialization.container import CheckpointError
-from undertow.tracker import files
+from undertow.tracker import files, past_files
 from undertow.tracker.fleet import Past, Trackers
 from undertow.tracker.frame import Frame
 from undertow.tracker.group import FREE, Group
@@ -58,7 +59,14 @@ def packed(trackers: Trackers) -> Checkpoint:
     arrays["last"] = np.frombuffer(digests, np.uint8).reshape(-1, 16)
     for name, kind in FRAME.items():
         arrays[f"frame.{name}"] = np.array([getattr(past.frame or Frame(), name) for past in pasts], kind)
-    return {"model": "tracker", "tracker_version": files.STATE_VERSION, "groups": groups}, arrays
+    header = {"model": "tracker", "tracker_version": files.STATE_VERSION, "groups": groups}
+    if trackers.period is None:
+        return header, arrays
+    for number, past in enumerate(pasts):
+        found = past_files.arrays(past.season, past.ahead)
+        arrays |= {f"past.{number}.{name}": array for name, array in found.items()}
+    earlier = [past_files.header(past.season, past.ahead) for past in pasts]
+    return header | {"period": trackers.period, "pasts": earlier}, arrays
 
 
 def unpacked(checkpoint: Checkpoint, name: str) -> Trackers:
@@ -83,7 +91,13 @@ def unpacked(checkpoint: Checkpoint, name: str) -> Trackers:
 
 
 def _trackers(header: dict[str, Any], arrays: dict[str, Any]) -> Trackers:
-    trackers = Trackers(tuple(int(size) for size in header["shape"]))
+    period = header.get("period")
+    trackers = Trackers(tuple(int(size) for size in header["shape"]), None if period is None else int(period))
+    earlier: dict[int, dict[str, Any]] = {}
+    for name, array in arrays.items():
+        if name.startswith("past."):
+            member_at, _, plain = name.removeprefix("past.").partition(".")
+            earlier.setdefault(int(member_at), {})[plain] = array
     trackers.ids = np.asarray(arrays["ids"], np.int64)
     trackers.groups = [_group(trackers, number, one, arrays) for number, one in enumerate(header["groups"])]
     ends = np.cumsum(arrays["recent"])
@@ -95,7 +109,12 @@ def _trackers(header: dict[str, Any], arrays: dict[str, Any]) -> Trackers:
         recent = tuple(Slice(values[one].copy(), mask[one].copy()) for one in range(first, int(ends[index])))
         frame = Frame(*(arrays[f"frame.{part}"][index].item() for part in FRAME)) if arrays["framed"][index] else None
         seen, used = (int(arrays[part][index]) for part in ("seen", "used"))
-        trackers.pasts[member] = Past(frame, recent, seen, used, _history(seen, index, arrays))
+        past = Past(frame, recent, seen, used, _history(seen, index, arrays))
+        if period is not None:
+            saved, own, entries = header["pasts"][index], earlier.get(index, {}), math.prod(trackers.shape)
+            season, ahead = past_files.season(saved, own, entries), past_files.ahead(saved, own, entries)
+            past = replace(past, season=season, ahead=ahead)
+        trackers.pasts[member] = past
     return trackers
 
 

@@ -17,10 +17,15 @@ from undertow.engine import batching
 from undertow.engine.capacity import separable
 from undertow.engine.state import State
 from undertow.model.settings import Settings
-from undertow.tracker import batch, step
+from undertow.tracker import ahead_together, batch, season_together, step
+from undertow.tracker.ahead import Ahead
 from undertow.tracker.batch import Arrays, Found
 from undertow.tracker.predictors.cp import CP, GROWTH_INTERVAL, LARGEST_RANK
+from undertow.tracker.season import Season
 from undertow.tracker.tracking import Tracking
+
+Memory = tuple[list[Season | None], list[Ahead]]
+"""Seasons and forecasts by position; no season where the stream has none."""
 
 FREE = -1
 SAID_BYTES = 2**26
@@ -104,7 +109,8 @@ class Group:
         scale: NDArray[np.int32],
         framed: NDArray[np.bool_],
         present: NDArray[np.bool_],
-    ) -> tuple[step.Answer, Found, Array | None]:
+        memory: Memory | None = None,
+    ) -> tuple[step.Answer, Found, Array | None, Memory | None]:
         """The next slice of those who are present, by position; with what each predictor said of it (M, K, n).
 
         Args:
@@ -113,8 +119,11 @@ class Group:
             scale: Of each stream.
             framed: Whose frame is known: the CP models of the others do not learn.
             present: Who has a slice.
+            memory: Of those who are present, if they have any: what it is after the slice comes last.
         """
-        judged = batch.judge_all(self.arrays, relative, mask, scale, self.settings)
+        size, entries = relative.shape
+        expected = None if memory is None else season_together.predicted(memory[0], entries, size)
+        judged = batch.judge_all(self.arrays, relative, mask, scale, self.settings, expected)
         learning = present & framed & mask.any(axis=1)
         values, use = (part.reshape(-1, *self.shape) for part in (judged.values, judged.use))
         pairs = [
@@ -122,11 +131,19 @@ class Group:
             for core, settings in zip(self.arrays.models, self.settings, strict=True)
         ]
         models, reports = (tuple(part) for part in zip(*pairs, strict=True))
+        fitted, seasonal, spread = None, None, self.arrays.core.law.spread
+        if memory is not None:
+            weights = np.asarray(judged.verdict.learn)
+            fitted, seasonal = season_together.fitted(memory[0], np.asarray(judged.values), weights, entries, size)
         self.arrays, answer, found, said = batch.learn_all(
-            self.arrays, models, reports, judged, mask, scale, learning, present
+            self.arrays, models, reports, judged, mask, scale, learning, present, seasonal
         )
+        if memory is not None and fitted is not None:
+            memory = ahead_together.remembered(
+                memory[1], fitted, np.asarray(spread), judged, answer, self.arrays, scale, size
+            )
         self.steps += learning
-        return answer, found, said if said.nbytes <= SAID_BYTES else None
+        return answer, found, said if said.nbytes <= SAID_BYTES else None, memory
 
 
 def _arrays(state: Tracking) -> Arrays:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,13 +13,9 @@ from undertow.tracker.clock import Clock
 from undertow.tracker.predictors.level import LevelState
 from undertow.tracker.season import LEVEL, Season
 
-if TYPE_CHECKING:
-    from undertow.tracker.tracking import Tracking
 
-
-def header(state: Tracking) -> dict[str, Any]:
+def header(season: Season | None, ahead: Ahead) -> dict[str, Any]:
     """What is no array."""
-    season, ahead = state.season, state.ahead
     assert season is not None  # only while slices are learned anew
     return {
         "season": {
@@ -34,9 +30,8 @@ def header(state: Tracking) -> dict[str, Any]:
     }
 
 
-def arrays(state: Tracking) -> dict[str, Any]:
+def arrays(season: Season | None, ahead: Ahead) -> dict[str, Any]:
     """By name."""
-    season, ahead = state.season, state.ahead
     assert season is not None
     found: dict[str, Any] = {}
     for number, (profile, cycles) in enumerate(zip(season.profiles, season.cycles, strict=True)):

@@ -98,6 +98,13 @@ def start(entries: int, period: int = 0) -> Season:
     return _with_period(season, period) if period else season
 
 
+def most_bytes(entries: int, period: int = 0) -> int:
+    """The most memory that a season takes."""
+    kept = 0 if period else min(LONGEST_HISTORY, HISTORY_BYTES // (4 * entries))
+    longest = (WEEK + 2) * (period or int(kept / CYCLES))
+    return 4 * entries * kept + min(4 * entries * longest, 2 * PROFILE_BYTES)
+
+
 def rows(season: Season, ahead: int = 0) -> Floats:
     """What the profiles have for the next slice, or for `ahead` slices after it (Q, n)."""
     return np.stack(

@@ -21,7 +21,6 @@ from undertow.engine import batching
 from undertow.engine.capacity import separable
 from undertow.inputs.dense import Slice
 from undertow.tracker import ahead_together, batch, events, frame, season_together, tracking, trials
-from undertow.tracker import season as seasons
 from undertow.tracker.batch import Arrays
 from undertow.tracker.frame import Frame, usual_slices
 from undertow.tracker.output import TrackerOutput
@@ -157,19 +156,23 @@ def _learned(ready: Sequence[_Ready]) -> list[Learned]:
         for core, own in zip(before.models, settings, strict=True)
     ]
     models, reports = (tuple(part) for part in zip(*pairs, strict=True))
-    weights = np.asarray(judged.verdict.learn)
-    fitted, seasonal = season_together.fitted(followed, np.asarray(judged.values), weights, entries, BATCH)
+    fitted, seasonal = season_together.fitted(
+        followed, np.asarray(judged.values), np.asarray(judged.verdict.learn), entries, BATCH
+    )
     here = _filled(np.ones(count, np.bool_), count)
     after, answer, found, told = batch.learn_all(
         before, models, reports, judged, observed, scale, learning, here, seasonal
     )
-    std = np.sqrt(np.asarray(judged.verdict.variance)) * before.core.law.spread[:, None]
-    completed, plain = np.asarray(answer.scaled), np.asarray(judged.values)
-    kept = [
-        None if one is None else seasons.remembered(one, plain[number], weights[number], completed[number], std[number])
-        for number, one in enumerate(fitted)
-    ]
-    forecasts = ahead_together.follow([state.ahead for state in states], kept, after, plain, weights, scale, BATCH)
+    kept, forecasts = ahead_together.remembered(
+        [state.ahead for state in states],
+        fitted,
+        np.asarray(before.core.law.spread),
+        judged,
+        answer,
+        after,
+        scale,
+        BATCH,
+    )
     used = np.asarray(judged.use).sum(axis=1)
     arrays, reported, said = jax.device_get((after, (answer, found), told))
     result = []

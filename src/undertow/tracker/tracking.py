@@ -58,7 +58,7 @@ class Tracking:
         seen: Number of slices, empty ones included.
         used: Number of those that were learned from.
         history: Whether the data repeat themselves.
-        season: What earlier cycles were like; None while slices are learned anew in another frame, and in fleets.
+        season: What earlier cycles were like; None while slices are learned anew in another frame.
         ahead: Forecasts, and how earlier ones turned out.
         clock: Times of the slices.
     """
@@ -179,14 +179,21 @@ def settled(state: Tracking, best: Tracking) -> Tracking:
     """In the frame of `best`, which has learned the recent slices anew in it, unless that is the one in use."""
     if best.frame == state.frame:
         return state
-    before, after = state.frame or Frame(), best.frame or Frame()
+    season, ahead = reframed(state.season, state.ahead, state.frame, best.frame)
+    return replace(best, season=season, ahead=ahead, clock=state.clock)
+
+
+def reframed(
+    season: Season | None, ahead: Ahead, before: Frame | None, after: Frame | None
+) -> tuple[Season | None, Ahead]:
+    """Season and forecasts of a stream whose frame changes."""
+    old, new = before or Frame(), after or Frame()
 
     def convert(z: Any) -> Any:
-        relative = after.relative(before.absolute(scales.plain(jnp.asarray(z), jnp.int32(before.scale))))
-        return np.asarray(scales.scaled(jnp.asarray(relative), jnp.int32(after.scale)))
+        relative = new.relative(old.absolute(scales.plain(jnp.asarray(z), jnp.int32(old.scale))))
+        return np.asarray(scales.scaled(jnp.asarray(relative), jnp.int32(new.scale)))
 
-    season = None if state.season is None else seasons.reframed(state.season, convert)
-    return replace(best, season=season, ahead=replace(state.ahead, pending={}), clock=state.clock)
+    return None if season is None else seasons.reframed(season, convert), replace(ahead, pending={})
 
 
 def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> tuple[Frame, ...]:

@@ -136,5 +136,21 @@ def test_odd_frames_of_polars(rows, columns):
 
 def test_times_with_and_without_zone_do_not_mix():
     frame = pd.DataFrame({"time": [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02", tz="UTC")], "a": [1.0, 2.0]})
-    with pytest.raises(ValueError, match=": "):
-        list(open_stream(frame, modes="a").slices())
+    for odd in (frame, frame.set_index("time")):
+        with pytest.raises(ValueError, match="with a time zone and times without: give all of them one, or none"):
+            list(open_stream(odd).slices())
+    frame["time"] = [pd.Timestamp("2024-01-01", tz="Europe/Berlin"), pd.Timestamp("2024-01-02", tz="UTC")]
+    stream = open_stream(frame)
+    assert [item.time for item in stream.slices()] == [np.datetime64("2023-12-31T23:00"), np.datetime64("2024-01-02")]
+    frame["time"] = [pd.Timestamp("2024-01-01"), "later"]
+    with pytest.raises(ValueError, match="what is no date: make all of them dates"):
+        open_stream(frame.set_index("time"))
+
+
+def test_what_is_wrong_with_a_frame_is_named():
+    frame = pd.DataFrame({name: [1.0, 2.0, 3.0] for name in "abc"})
+    with pytest.raises(ValueError, match="two columns of the same name, 'b': rename one"):
+        open_stream(frame.set_axis(["a", "b", "b"], axis=1))
+    frame["b"] = [1.0, "n/a", 3.0]
+    with pytest.raises(ValueError, match="such as 'n/a' in row 1 of 'b'"):
+        open_stream(frame)

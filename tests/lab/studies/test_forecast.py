@@ -25,8 +25,8 @@ def rows(monkeypatch):
         for now in range(len(values)):
             yield lambda horizon, now=now: (VALUES[(now + horizon) % DAY], np.full(3, 0.1))
 
-    monkeypatch.setattr(forecast, "tracker", exact)
-    monkeypatch.setattr(forecast, "with_sofia", forecast.last_value)
+    monkeypatch.setitem(forecast.METHODS, "tracker", exact)
+    monkeypatch.setitem(forecast.METHODS, "SOFIA", forecast.last_value)
 
 
 @pytest.mark.slow
@@ -46,6 +46,14 @@ def test_errors_and_coverage(rows, reporter):
     ]
     assert float(one.rows[0][2]) == pytest.approx(np.mean(steps), abs=1e-3)
     assert day.rows[0][2] == "0.000"  # a day earlier everything was the same
+
+
+@pytest.mark.slow
+def test_some_days_and_methods_only(rows, reporter):
+    one, day = forecast.forecasts(["tiny"], reporter, days=7, methods=["last value", "seasonal naive"])
+    assert one.headings == ("recording", "last value", "seasonal naive")
+    assert one.rows == [("tiny", one.rows[0][1], "0.000")]
+    assert day.rows == [("tiny", "0.000", "0.000")]
 
 
 def test_unknown_recordings_are_named(rows, reporter):

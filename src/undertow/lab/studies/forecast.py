@@ -53,28 +53,44 @@ Ahead = Callable[[int], Any]
 """The slice at a horizon, 1 being the next."""
 
 
-def forecasts(names: Sequence[str] | None, reporter: Reporter, folder: Folder = None) -> list[StudyTable]:
-    """A table for one slice ahead and one for a day ahead; recordings whose file is missing are left out."""
+def forecasts(
+    names: Sequence[str] | None,
+    reporter: Reporter,
+    folder: Folder = None,
+    days: int | None = None,
+    methods: Sequence[str] | None = None,
+) -> list[StudyTable]:
+    """A table for one slice ahead and one for a day ahead; recordings whose file is missing are left out.
+
+    Args:
+        names: Of the recordings; None for all.
+        reporter: Told how far it is.
+        folder: Of the files.
+        days: Of each recording at most; None for as many as are usual here.
+        methods: Their names; None for all.
+    """
     wanted = pick("recording", names, ROWS)
-    methods = {"tracker": tracker, "last value": last_value, "seasonal naive": seasonal, "Holt–Winters": smoothing}
-    methods["SOFIA"] = with_sofia
-    headings = ("recording", *methods, "covered")
+    asked = {name: METHODS[name] for name in pick("method", methods, {name: name for name in METHODS})}
+    headings = ("recording", *asked, *(["covered"] if next(iter(asked)) == TRACKER else []))
     tables = [StudyTable(title, headings) for title in ("One slice ahead", "One day ahead")]
-    reporter.begin(len(wanted) * len(methods))
+    reporter.begin(len(wanted) * len(asked))
     for row in wanted:
         try:
-            values = row.load(folder).values[: row.slices]
+            values = row.load(folder).values[: min(row.slices, (days or row.slices) * row.day)]
         except FileNotFoundError as missing:
             reporter.say(str(missing))
             continue
         found = []
-        for method, follow in methods.items():
+        for method, follow in asked.items():
             reporter.start(f"{row.name}, {method}", len(values))
             found.append(_judged(follow(values, row.day), values, row.day, reporter))
             reporter.done()
+            one, far = (error for error, _ in found[-1])
+            reporter.say(f"{row.name}, {method}: {one:.3f} one slice ahead, {far:.3f} one day")
         for position, table in enumerate(tables):
             errors = [f"{one[position][0]:.3f}" for one in found]
-            table.rows.append((row.name, *errors, f"{100 * found[0][position][1]:.0f} %"))
+            covered = [f"{100 * found[0][position][1]:.0f} %"] * (len(headings) - len(errors) - 1)
+            table.rows.append((row.name, *errors, *covered))
     return tables
 
 
@@ -163,3 +179,13 @@ def _filled(values: Slices) -> Iterator[Slices]:
     for x in values:
         last = np.where(np.isnan(x), last, x)
         yield last
+
+
+TRACKER = "tracker"
+METHODS: dict[str, Callable[[Slices, int], Iterator[Ahead]]] = {
+    TRACKER: tracker,
+    "last value": last_value,
+    "seasonal naive": seasonal,
+    "Holt–Winters": smoothing,
+    "SOFIA": with_sofia,
+}

@@ -1,8 +1,9 @@
 """What moves before a background: masks of the tracker beside those of MOG2, as OpenCV has it by default.
 
 Scenes: the Lobby recording with its hand-drawn truth, and generated ones in which the light wanders.
-A mask is where the outlier probability is above one half; nothing is tuned, neither here nor there. The first frames,
-from which both learn the background, are not scored.
+A mask is where the outlier probability is above one half, with gaps filled as in exported masks; nothing is tuned,
+neither here nor there. MOG2 is shown as it is and with its gaps filled, too. The first frames, from which both learn
+the background, are not scored.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from undertow.lab.recordings import lobby
 from undertow.lab.studies.table import StudyTable
 from undertow.runs.default_model import default_model
+from undertow.runs.store.masks import filled
 
 Bools = NDArray[np.bool_]
 WARM_UP = 20
@@ -73,7 +75,7 @@ def tracker_masks(frames: NDArray[np.float32]) -> Iterator[Bools]:
     """Of `ut.Tracker`, as `undertow run` makes it for pictures."""
     tracker = default_model(pictures=True)
     for frame in frames:
-        yield np.asarray(tracker.update(frame).outlier_probability) > 0.5
+        yield filled(np.asarray(tracker.update(frame).outlier_probability) > 0.5)
 
 
 def mog2_masks(frames: NDArray[np.float32]) -> Iterator[Bools]:
@@ -89,7 +91,16 @@ def mog2_masks(frames: NDArray[np.float32]) -> Iterator[Bools]:
         yield np.asarray(model.apply(frame.astype(np.uint8))) == 255
 
 
-METHODS: dict[str, Callable[[NDArray[np.float32]], Iterator[Bools]]] = {"tracker": tracker_masks, "MOG2": mog2_masks}
+def filled_mog2_masks(frames: NDArray[np.float32]) -> Iterator[Bools]:
+    """The same, with gaps filled."""
+    return map(filled, mog2_masks(frames))
+
+
+METHODS: dict[str, Callable[[NDArray[np.float32]], Iterator[Bools]]] = {
+    "tracker": tracker_masks,
+    "MOG2": mog2_masks,
+    "MOG2, gaps filled": filled_mog2_masks,
+}
 
 
 def f_score(found: Bools, truth: Bools) -> float:

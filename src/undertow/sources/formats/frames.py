@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from undertow.sources.formats.table import open_table
 from undertow.sources.options import SourceOptions
 
 NAME = "the frame"
+_NO_DATE = object()
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +84,8 @@ def _held(frame: Any, title: str) -> Held:
 
 
 def _found(held: Held, options: SourceOptions) -> tuple[str, tuple[str, ...], str] | None:
-    if len({str(name) for name in held.names}) < len(held.names):
-        raise StreamError(f"{held.title} has two columns of the same name: rename one of {_listed(held.names)}")
+    if twice := sorted(name for name, count in Counter(map(str, held.names)).items() if count > 1):
+        raise StreamError(f"{held.title} has two columns of the same name, {_listed(twice)}: rename one")
     time = held.time(options.time)
     others = [name for name in held.names if name != time]
     texts = [name for name in others if name not in held.numbers]
@@ -97,9 +100,27 @@ def _found(held: Held, options: SourceOptions) -> tuple[str, tuple[str, ...], st
     if time is None or not modes or value is None:
         raise StreamError(
             f"{held.title} has the columns {_listed(held.names)}, and which of them hold time, labels and values is "
-            "not clear: name them with time=…, modes=… and value=…, or leave out what is not a number"
+            f"not clear: name them with time=…, modes=… and value=…, or leave out what is no number{_odd(held, texts)}"
         )
     return str(time), modes, value
+
+
+def _odd(held: Held, texts: list[Any]) -> str:
+    """The first cell that is no number in a column where most are, if there is one."""
+    for name in texts:
+        cells = list(held.frame[name])
+        odd = [row for row, cell in enumerate(cells) if isinstance(cell, str) and not _is_number(cell)]
+        if odd and 2 * len(odd) < len(cells):
+            return f", such as {cells[odd[0]][:40]!r} in row {odd[0]} of {_last(name)!r}"
+    return ""
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _wide(held: Held, time: Any, numbers: list[Any], options: SourceOptions) -> Source:
@@ -221,6 +242,8 @@ def _times(column: Any, pandas: bool, title: str) -> tuple[NDArray[Any], str | N
         if column.isna().any():
             raise StreamError(f"{title} has rows without a time: leave them out, for example with dropna")
         values = column.to_numpy()
+        if values.dtype.kind == "O" and any(isinstance(one, datetime) for one in values):
+            return _of_objects(values, title)
         return (values if values.dtype.kind in "iufM" else values.astype(str)), None if zone is None else str(zone)
     zone = getattr(column.dtype, "time_zone", None)
     if zone is not None:
@@ -229,6 +252,18 @@ def _times(column: Any, pandas: bool, title: str) -> tuple[NDArray[Any], str | N
         raise StreamError(f"{title} has rows without a time: leave them out, for example with drop_nulls")
     values = column.to_numpy()
     return (values if values.dtype.kind in "iufM" else values.astype(str)), zone
+
+
+def _of_objects(values: NDArray[Any], title: str) -> tuple[NDArray[Any], str | None]:
+    """Dates of Python, one by one."""
+    zones = {one.tzinfo if isinstance(one, datetime) else _NO_DATE for one in values}
+    if _NO_DATE in zones:
+        raise StreamError(f"{title} has dates among its times, and what is no date: make all of them dates")
+    if None in zones and len(zones) > 1:
+        raise StreamError(f"{title} has times with a time zone and times without: give all of them one, or none")
+    zone = next(iter(zones))
+    plain = [one if zone is None else one.astimezone(UTC).replace(tzinfo=None) for one in values]
+    return np.array(plain, "datetime64[us]"), None if zone is None else str(zone) if len(zones) == 1 else "UTC"
 
 
 def _label(name: Any) -> Any:
