@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from undertow.incidents.scores import lasting_surprise
 from undertow.incidents.stuck import FEWEST, Stuck
 from undertow.incidents.tails import PooledLaw, Tails, combined, largest, reference
 
@@ -64,3 +65,11 @@ def test_who_is_stuck_depends_on_how_long_he_usually_stays():
     moving, lazy, constant = stuck.surprise()
     assert moving > 13 > lazy
     assert constant == 0  # it has never moved
+
+
+def test_entries_that_stay_off_are_judged_by_sums_of_signed_surprises():
+    draw = np.random.default_rng(3)
+    sums = np.abs(np.sum(draw.exponential(size=(400_000, 4)) * draw.choice([-1, 1], (400_000, 4)), axis=1))
+    for size in (0.0, 1.0, 3.0, 6.0, 9.0):
+        expected = (sums >= size).mean()
+        assert np.exp(-lasting_surprise(np.array(size))) == pytest.approx(expected, abs=5 * np.sqrt(expected / 400_000))

@@ -159,6 +159,20 @@ def test_what_the_model_has_followed_is_a_lasting_change_though_it_did_not_say_s
     assert [(one.kind, one.since, one.until) for one in watch.recent] == [("change", 80, 81)]
 
 
+def test_noise_that_has_grown_is_how_the_stream_is_after_a_while():
+    """It would hide everything else for ever."""
+    slices = clean(330, shape=(8, 8), seed=SEED)
+    slices[70:] *= 1.5
+    slices[300:305, 2] -= 15
+    changes, watch = watched(slices)
+    first = next(one for _, _, one in changes)
+    assert first.kind == "slice"
+    closed = [one for _, what, one in changes if what == "closed"]
+    assert (closed[0].id, closed[0].until < 200) == (first.id, True)
+    assert [(one.kind, one.since) for one in closed[1:]] == [("row", 300)]
+    assert watch.open == ()
+
+
 def test_it_does_not_flap():
     def change(slices):
         slices[70:90:2, 2, 2] = 12.0  # every other slice

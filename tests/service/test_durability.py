@@ -1,14 +1,18 @@
+import itertools
 import shutil
 import sqlite3
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from service_of_tests import body, service
 from stubs import StubTracker, slice_at
 
-from undertow.service.hosted import Models
+from undertow.service import inference
+from undertow.service.hosted import Hosted, Models
 
 SHAPE = {"shape": [3, 4]}
+kept = Hosted.checkpoint
 
 
 def pushed(client, numbers, name="a"):
@@ -54,6 +58,19 @@ def test_an_orderly_end_leaves_nothing_to_learn_again(tmp_path):
     with service(tmp_path) as client:
         assert client.get("/readyz").json()["catching_up"] == 0
         assert pushed(client, [4]).json()["next"] == 5
+
+
+def test_what_took_long_to_learn_is_saved_early(tmp_path, monkeypatch):
+    """By a clock that ticks whenever it is asked: a slice takes as long as saving does."""
+    monkeypatch.setattr(inference, "time", SimpleNamespace(perf_counter=itertools.count().__next__))
+    saved = []
+    monkeypatch.setattr(
+        Hosted, "checkpoint", lambda hosted, history: saved.append(hosted.next) or kept(hosted, history)
+    )
+    with service(tmp_path, checkpoint_every=1000) as client:
+        client.put("/api/streams/a", json=SHAPE)
+        pushed(client, range(25))
+        assert saved == [1, 11, 21]
 
 
 def test_retries_are_safe(client):

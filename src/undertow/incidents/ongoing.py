@@ -54,8 +54,8 @@ NUMBERS = ("peak", "place", "expected", "calm")
 
 def still(one: Open, seen: Seen, scores: Scores) -> bool:
     """Whether its observed entries are odd, one of them or taken together."""
-    if one.incident.kind == "slice" and seen.off:
-        return True
+    if one.incident.kind == "slice":  # by what slices usually are: nothing is learned as long as it lasts
+        return bool(seen.off) or scores.whole > STILL
     surprises = scores.entry[one.members & seen.observed]
     size = np.array([float(surprises.size)])
     together = combined(np.minimum(surprises, STILL).sum(keepdims=True), size)[0]

@@ -47,6 +47,7 @@ class Scores:
         largest: Of the largest of each family, before the family's tail.
         surprise: −log p of each family.
         free: Entries that are observed and in no open incident.
+        whole: Surprise of the slice with all its entries, those of open incidents too.
     """
 
     reference: Floats
@@ -59,6 +60,7 @@ class Scores:
     largest: Floats
     surprise: Floats
     free: Bools
+    whole: float
 
 
 @dataclass
@@ -110,17 +112,23 @@ class Scorer:
         x = np.abs(signed)
         raw = {
             "entry": pooled,
-            "lasting": x - np.log1p(x + x**2 / 2 + x**3 / 6),  # of a sum of four exponential numbers
+            "lasting": lasting_surprise(x),
             "row": self._rows(capped, free),
             "slice": np.array([_slice(capped, free, off)]),
         }
-        lasting, row, whole = (self._own(name, raw[name]) for name in FAMILIES[1:])
-        tops = [_top(np.where(free, entry, np.nan)), _top(lasting), _top(row), _top(whole)]
-        return Scores(
-            first, pooled, entry, lasting, row, whole, raw, np.array(tops), self.family.surprise(np.array(tops)), free
-        )
+        lasting, row, one = (self._own(name, raw[name]) for name in FAMILIES[1:])
+        tops = np.array([_top(np.where(free, entry, np.nan)), _top(lasting), _top(row), _top(one)])
+        surprise = self.family.surprise(tops)
+        whole = surprise[-1]
+        if owned.any():
+            everywhere = np.where(observed, np.minimum(np.nan_to_num(entry), CAP), 0.0)
+            there = self._own("slice", np.array([_slice(everywhere, observed, off)]))
+            whole = self.family.surprise(np.append(tops[:-1], _top(there)))[-1]
+        return Scores(first, pooled, entry, lasting, row, one, raw, tops, surprise, free, float(whole))
 
-    def learn(self, scores: Scores, innovation: Floats, kept: Bools, weight: Floats, memory: float) -> None:
+    def learn(
+        self, scores: Scores, innovation: Floats, kept: Bools, weight: Floats, memory: float, again: bool = False
+    ) -> None:
         """Learn from what is in no incident.
 
         Args:
@@ -129,9 +137,11 @@ class Scorer:
             kept: Entries that are in none.
             weight: Of the slice for each family (4,).
             memory: Slices that families remember.
+            again: Whether the law of all entries learns from those of open incidents, too.
         """
         use = scores.free & kept
-        self.law.learn(scores.reference[use & (self.bars["entry"] == 1)])  # what is a known false alarm is its own case
+        known = ~np.isnan(scores.reference) if again else use
+        self.law.learn(scores.reference[known & (self.bars["entry"] == 1)])  # a known false alarm is a case of its own
         self.own["entry"].learn(np.where(use, scores.raw["entry"], np.nan), OWN_MEMORY)
         self.turn = (self.turn + 1) % LASTING
         if self.turn == 0:  # sums that overlap would teach one event several times
@@ -194,6 +204,14 @@ class Scorer:
 
     def _row_any(self, where: Bools) -> Bools:
         return self._row_sums(where.astype(np.float64)) > 0
+
+
+def lasting_surprise(size: Floats) -> Floats:
+    """−log P(|S| > x), where S sums four independent surprises, exponential, each with a sign by chance.
+
+    S has the density e^−|x| (|x|³ + 6x² + 15|x| + 15) / 96, so P = e^−x (1 + 11x/16 + 3x²/16 + x³/48).
+    """
+    return np.asarray(size - np.log1p(11 * size / 16 + 3 * size**2 / 16 + size**3 / 48))
 
 
 def _top(surprises: Floats) -> float:

@@ -234,7 +234,12 @@ class Incidents:
         asked = (level or 0.0) * self._tested + 1
         weight = np.where(alarmed, min(1.0, asked / (self._alarms + 1)), 1.0)
         memory = float(np.clip(10 / (level or 1.0), LEAST_MEMORY, MOST_MEMORY))
-        self._scorer.learn(scores, seen.innovation, kept, weight, memory)
+        # A slice that has been odd for so long that a new model would know the stream by now is how the stream is:
+        # entries are learned again, or it would never end.
+        again = not seen.off and any(
+            one.incident.kind == "slice" and self._slices - one.incident.since > WARM_UP for one in self._open
+        )
+        self._scorer.learn(scores, seen.innovation, kept, weight, memory, again)
         self._tested = self._tested * (1 - 1 / memory) + 1
         self._alarms = self._alarms * (1 - 1 / memory) + bool(alarmed.any())
 

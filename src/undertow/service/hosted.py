@@ -90,6 +90,8 @@ class Hosted:
         self.key, self.spec, self.model, self.incidents = key, spec, model, incidents
         self.next, self.feedback = next, feedback
         self.saved = next
+        self.work = self.saving = 0.0
+        """Seconds that went into what is not saved yet, and that saving took."""
         self.size = 64 * spec.entries
         """Bytes of the model, about; exact after the first checkpoint."""
 

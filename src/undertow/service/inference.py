@@ -32,6 +32,9 @@ TOGETHER = 64
 SMALL = 1024
 """Entries of a slice up to which they are: larger ones keep the machine busy alone."""
 
+WORTH = 10.0
+"""A model is saved once what it has learned since took so many times as long as saving it."""
+
 
 class Listener(Protocol):
     """Is told what happens, in the inference thread: it must not wait."""
@@ -254,19 +257,23 @@ class Inference:
         self.seconds += 0.1 * (min(seconds / len(given), 10 * self.seconds) - self.seconds)
         for (hosted, _, _), outcome in zip(given, outcomes, strict=True):
             self._reached[hosted.key] = max(self._reached[hosted.key], hosted.next)
+            hosted.work += seconds / len(given)
             self._writer.lazily(hosted.kept(outcome))
             self._listener.slice_done(hosted.key, outcome, seconds)
             if outcome.changes:
                 self._listener.incidents_changed(hosted.key, outcome.changes)
             # Last: what a checkpoint holds is not found again after a crash, so it must have been told before.
-            if hosted.next - hosted.saved >= self._limits.checkpoint_every:
+            many = hosted.next - hosted.saved >= self._limits.checkpoint_every
+            if many or hosted.work >= WORTH * hosted.saving:
                 self._save(hosted)
         return outcomes
 
     def _save(self, hosted: Hosted) -> None:
         each = max(1, 16 * hosted.spec.entries)
         history = max(1, min(self._limits.history, self._limits.history_bytes // each))
+        started = time.perf_counter()
         self._writer.lazily([hosted.checkpoint(history)])
+        hosted.saving, hosted.work = time.perf_counter() - started, 0.0
 
     def _ready(self, keys: Sequence[int]) -> dict[int, Hosted]:
         """Those of these streams that there still are, in memory and caught up."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -23,11 +24,16 @@ from numpy.typing import NDArray
 
 from undertow.client import AsyncClient, ClientError
 from undertow.service import times
+from undertow.service.inference import TOGETHER
 from undertow.service.settings import Limits
 from undertow.service.spec import checked_spec
 
 _SERVE = "from undertow.cli import main; main()"
 _START = 1_700_000_000
+EACH = 50
+"""Streams that share a client: it has a hundred connections."""
+ALONE = 4
+"""Streams beside a whole batch in the warm-up: fewer than a batch are stepped in other ways."""
 
 
 def slice_of(stream: int, number: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -52,9 +58,13 @@ class Load:
         shape: Of a slice.
         store: Of the service.
         port: Of the service.
+        warm_up: Slices of other streams before, which compile programs.
     """
 
-    def __init__(self, streams: int, seconds: float, kills: int, shape: tuple[int, ...], store: str, port: int) -> None:
+    def __init__(
+        self, streams: int, seconds: float, kills: int, shape: tuple[int, ...], store: str, port: int, warm_up: int = 0
+    ) -> None:
+        self.warm_up = warm_up
         self.streams, self.seconds, self.kills, self.shape = streams, seconds, kills, shape
         self.store, self.address, self.port = store, f"http://127.0.0.1:{port}", port
         self.delivered = f"{store}.jsonl"
@@ -74,15 +84,20 @@ class Load:
     async def run(self) -> dict[str, Any]:
         """Feed, kill, and feed again."""
         self.start()
-        async with AsyncClient(self.address) as client:
+        async with contextlib.AsyncExitStack() as held:
+            several = [AsyncClient(self.address) for _ in range(0, self.streams, EACH)]
+            for client in several:
+                await held.enter_async_context(client)
+            client = several[0]
             await _answering(client)
+            await self._warm_up(client)
             for number in range(self.streams):
                 await client.create(name_of(number), self.shape, false_alarms="1/10000")
-            await client.push(name_of(0), slice_of(0, 0, self.shape), sequence=0, time=_START, fields="")  # compiles
-            self.acknowledged[0] = 1
             started = time.monotonic()
             end = started + self.seconds
-            feeding = [asyncio.create_task(self._feed(client, number, end)) for number in range(self.streams)]
+            feeding = [
+                asyncio.create_task(self._feed(several[number // EACH], number, end)) for number in range(self.streams)
+            ]
             for kill in range(self.kills):
                 await asyncio.sleep(max(0.0, started + self.seconds * (kill + 1) / (self.kills + 1) - time.monotonic()))
                 assert self.process is not None
@@ -108,6 +123,20 @@ class Load:
             "slowest_restart_s": round(self.slowest_restart, 1),
             "lost": lost,
         }
+
+    async def _warm_up(self, client: AsyncClient) -> None:
+        """Other streams as these, for some slices: programs are compiled once on a machine, before the clock starts."""
+
+        async def feed(name: str, stream: int) -> None:
+            await client.create(name, self.shape)
+            for number in range(self.warm_up):
+                await client.push(name, slice_of(stream, number, self.shape), sequence=number, fields="")
+            await client.delete(name)
+
+        if self.warm_up:
+            several = min(self.streams, TOGETHER + ALONE)
+            await asyncio.gather(*(feed(f"warm-{number:05d}", number) for number in range(several)))
+            await feed("warm-alone", 0)
 
     async def _feed(self, client: AsyncClient, stream: int, end: float) -> None:
         """One slice after the other, each sent again until it is acknowledged."""
@@ -189,11 +218,13 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--shape", default="12,12")
     parser.add_argument("--compare", type=int, default=10, help="streams that are learned again and compared")
+    parser.add_argument("--warm-up", type=int, default=25, help="slices of other streams before the clock starts")
     parser.add_argument("--port", type=int, default=8766)
     given = parser.parse_args(arguments)
     shape = tuple(int(size) for size in given.shape.split(","))
     with tempfile.TemporaryDirectory() as folder:
-        load = Load(given.streams, given.seconds, given.kills, shape, os.fspath(Path(folder) / "load.db"), given.port)
+        store = os.fspath(Path(folder) / "load.db")
+        load = Load(given.streams, given.seconds, given.kills, shape, store, given.port, given.warm_up)
         try:
             found = asyncio.run(load.run())
             found |= asyncio.run(load.deliveries())

@@ -23,7 +23,8 @@ class Limits:
         resident_bytes: Of the models that are held in memory; others wait in the store.
         history: Slices of each stream whose results are kept.
         history_bytes: The same in bytes, for each stream.
-        checkpoint_every: Slices after which a model is saved; as many are computed again after a crash.
+        checkpoint_every: Slices after which a model is saved at the latest; as many are computed again after a crash.
+            It is saved earlier where that would take ten times as long as saving.
         connections: Of pages that watch.
     """
 
