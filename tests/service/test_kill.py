@@ -16,7 +16,13 @@ def slice_of(number):
 
 @pytest.mark.parametrize("kills", [2, pytest.param(8, marks=pytest.mark.full)])
 def test_killed_again_and_again_nothing_acknowledged_is_lost_and_nothing_learned_twice(tmp_path, kills, tried):
-    store, model, number, port = tmp_path / "s.db", Level(), 0, 0
+    killed(tmp_path / "s.db", kills)
+    tried("service killed with kill -9", kills + 1)
+
+
+def killed(store, kills):
+    """Feed a service, kill it, start it again, so many times; everything must be as if it had never been killed."""
+    model, number, port = Level(), 0, 0
     expected = []
     for _ in range(kills + 1):
         process, address = start(store, port)
@@ -47,4 +53,3 @@ def test_killed_again_and_again_nothing_acknowledged_is_lost_and_nothing_learned
     assert process.wait(30) in (0, -15)  # uvicorn passes the signal on once everything is saved
     process.stdout.close()
     process.stderr.close()
-    tried("service killed with kill -9", kills + 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from service_of_tests import STUBS, body
 from starlette.testclient import TestClient
+from test_kill import killed
 
 from undertow.service.app import make_app
 from undertow.service.settings import Limits, Settings
@@ -64,6 +65,11 @@ def test_streams_are_kept_in_postgres_and_go_on(address):
         assert client.post("/api/streams/a/slices", json=body(8)).json()["results"][0]["sequence"] == 8
         assert client.delete("/api/streams/a").status_code == 204
         assert client.get("/api/streams").json() == {"streams": []}
+
+
+def test_killed_again_and_again_nothing_acknowledged_is_lost_and_nothing_learned_twice(address, tried):
+    killed(address, 3)
+    tried("service on PostgreSQL killed with kill -9", 4)
 
 
 def test_a_database_is_for_one_service(address):
