@@ -25,6 +25,8 @@ FLAGS = (
     "--disable-dev-shm-usage",
 )
 
+DRAWN = "one.getContext('2d').getImageData(0, 23, 200, 1).data.filter(x => x).length"
+
 
 @pytest.fixture
 def browser(tmp_path):
@@ -87,6 +89,15 @@ def test_an_anomaly_is_one_incident_that_can_be_jumped_to_and_answered(browser, 
         browser.execute_script("document.querySelector('#incidents .feedback').click()")
         until(browser, "document.querySelector('#incidents li').dataset.false === 'true'")
         assert client.incidents("flows")[0]["false_alarm"] is True
+        # Numbers under the pointer, of a cell and of a curve; labels beside the maps; what was before in the overview.
+        from selenium.webdriver import ActionChains
+
+        for selector in ("canvas.map", "#curves canvas"):
+            ActionChains(browser).move_to_element(browser.find_element("css selector", selector)).perform()
+        assert "router router-" in browser.execute_script("return document.getElementById('hover').textContent")
+        until(browser, "document.querySelector('#curves output').textContent.startsWith('1 at 20')")
+        assert browser.execute_script("return document.querySelector('.rows i').textContent") == "router-0"
+        until(browser, f"[...document.querySelectorAll('nav canvas')].some(one => {DRAWN} > 60)")
         # Scrubbing, by the slider and by keys.
         browser.execute_script("const t = document.getElementById('time'); t.value = 7; t.oninput()")
         until(browser, "undertow.frame.sequence === 7")
