@@ -1,8 +1,10 @@
+import re
 import struct
 
 import numpy as np
 import orjson
 import pytest
+from pages import ROOT
 from service_of_tests import NPY, as_lists, body, npy
 from stubs import StubTracker, slice_at
 
@@ -140,3 +142,12 @@ def test_pickles_are_not_read(client):
 
 def test_other_formats_are_refused(client):
     assert client.post("/api/streams/a/slices", content=b"x", headers={"content-type": "text/csv"}).status_code == 415
+
+
+def test_the_dashboard_asks_for_numbers_that_there_are(client):
+    client.post("/api/streams/a/slices", json=body(0))
+    dashboard = (ROOT / "docs" / "assets" / "grafana-dashboard.json").read_text()
+    there = set(re.findall(r"^undertow_\w+", client.get("/metrics").text, re.MULTILINE))
+    asked = set(re.findall(r"undertow_\w+", dashboard))
+    assert len(asked) > 5
+    assert asked <= there
