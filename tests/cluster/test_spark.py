@@ -46,6 +46,7 @@ def test_what_is_absent_is_a_sentence_with_the_command(monkeypatch, package):
     if package == "google":
         monkeypatch.delitem(sys.modules, "google.protobuf")
     monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr("undertow.cluster.packages.find_spec", lambda engine: None if engine == package else object())
     monkeypatch.delitem(sys.modules, "undertow.cluster.spark", raising=False)
     name = "protobuf" if package.startswith("google") else package
     with pytest.raises(ImportError, match=rf"undertow.spark needs {name}: pip install 'undertow\[spark\]'; .*Java 17"):

@@ -13,7 +13,7 @@ def test_impossible_exports_are_one_sentence_and_leave_nothing(store, tmp_path):
         ("x.csv", {"variables": ["std"]}, "does not hold std: choose among mean, outliers, data"),
         ("x.nii", {"variables": ["data", "mean"]}, "NIfTI holds one array"),
         ("x.mp4", {"frames_per_second": 0}, "frames per second must be"),
-        ("x.mp4", {"variables": ["data"]}, "a video always shows"),
+        ("x.mp4", {"variables": ["data"]}, "a video shows original, background and outliers, or with --variables mask"),
     ]:
         with pytest.raises(StoreError, match=sentence):
             export(store, tmp_path / name, **options)

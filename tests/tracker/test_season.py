@@ -129,6 +129,9 @@ def test_another_scale():
     doubled = seasons.reframed(season, lambda z: 2 * z + 1)
     np.testing.assert_allclose(doubled.profiles[0], 2 * season.profiles[0] + 1, rtol=1e-6)
     np.testing.assert_allclose(seasons.ordered(doubled), 2 * seasons.ordered(season) + 1, rtol=1e-6)
+    before, after = seasons.predict(season, ENTRIES), seasons.predict(doubled, ENTRIES)
+    np.testing.assert_allclose(after.mean, 2 * np.asarray(before.mean) + 1, rtol=1e-5)
+    np.testing.assert_allclose(after.noise, 4 * np.asarray(before.noise), rtol=1e-3)
 
 
 def test_large_slices_keep_no_past():

@@ -33,7 +33,7 @@ SMALL = 1024
 """Entries of a slice up to which they are: larger ones keep the machine busy alone."""
 
 WORTH = 10.0
-"""A model is saved once what it has learned since took so many times as long as saving it."""
+"""A model is saved once what it has learned since took this many times as long as saving it."""
 
 
 class Listener(Protocol):

@@ -199,9 +199,9 @@ class Trackers:
                 if frames not in ((), (past.frame,)):
                     best = tracking.tried(best, frames)
                 changed = best.frame != past.frame
-                if changed:
-                    season, ahead = tracking.reframed(past.season, past.ahead, past.frame, best.frame)
-                    past = replace(past, season=season, ahead=ahead)
+                if changed and past.season is not None:
+                    best = tracking.settled(self._taken(member), best)
+                    past = replace(past, season=best.season, ahead=best.ahead)
                 past = replace(past, frame=best.frame, recent=recent, used=used)
                 if changed and (usual_slices(recent[:-1]) or self._home(member)[0].configs != self._base):
                     self.put(member, best)

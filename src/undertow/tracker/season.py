@@ -178,8 +178,22 @@ def reframed(season: Season, convert: Any) -> Season:
     profiles = tuple(np.asarray(convert(one), np.float32) for one in season.profiles)
     history = None if season.history is None else np.array(convert(season.history), np.float32)
     latest = None if season.latest is None else np.array(convert(season.latest), np.float32)
-    deviation = None if season.deviation is None else no_deviation(season.entries, len(profiles))
+    deviation = None if season.deviation is None else _reframed(season.deviation, rows(season), convert)
     return replace(season, profiles=tuple(map(np.array, profiles)), latest=latest, history=history, deviation=deviation)
+
+
+def _reframed(deviation: LevelState, profile: Floats, convert: Any) -> LevelState:
+    """The levels of the deviations on another scale, by where they are at the next slice and its slope there."""
+    row = np.nan_to_num(profile)[:, None]
+    mean, count = np.asarray(deviation.mean), np.asarray(deviation.count)[:, None]
+    noise = np.sqrt(np.asarray(deviation.squares) / np.maximum(count, 1e-6)) + 1e-6
+    upper, lower = convert(row + mean + noise), convert(row + mean - noise)
+    moved, slope = convert(row + mean) - convert(row), (upper - lower) / (2 * noise)
+    return replace(
+        deviation,
+        mean=np.asarray(moved, np.float32),
+        squares=np.asarray(np.asarray(deviation.squares) * slope**2, np.float32),
+    )
 
 
 def ordered(season: Season) -> Floats:

@@ -180,7 +180,10 @@ def settled(state: Tracking, best: Tracking) -> Tracking:
     if best.frame == state.frame:
         return state
     season, ahead = reframed(state.season, state.ahead, state.frame, best.frame)
-    return replace(best, season=season, ahead=ahead, clock=state.clock)
+    core = best.core
+    if season is not None and season.periods:  # it took no part in what was learned anew
+        core = replace(core, past_gram=state.core.past_gram)
+    return replace(best, core=core, season=season, ahead=ahead, clock=state.clock)
 
 
 def reframed(
