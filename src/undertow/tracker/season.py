@@ -191,8 +191,8 @@ def _reframed(deviation: LevelState, profile: Floats, convert: Any) -> LevelStat
     moved, slope = convert(row + mean) - convert(row), (upper - lower) / (2 * noise)
     return replace(
         deviation,
-        mean=np.asarray(moved, np.float32),
-        squares=np.asarray(np.asarray(deviation.squares) * slope**2, np.float32),
+        mean=jnp.asarray(moved, jnp.float32),
+        squares=jnp.asarray(np.asarray(deviation.squares) * slope**2, jnp.float32),
     )
 
 
