@@ -13,7 +13,7 @@ from undertow.view.series import selected
 __all__ = ["entry"]
 
 
-def entry(source: Any, *, ax: Any = None, threshold: float = 0.5, **labels: Any) -> Any:
+def entry(source: Any, /, *, ax: Any = None, threshold: float = 0.5, **labels: Any) -> Any:
     """The history of one entry: its data, what it should be with the band of clean data, and its flags.
 
     Args:

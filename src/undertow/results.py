@@ -206,15 +206,16 @@ class Result:
         """
         return slices.draw(self._view("plot"))
 
-    def explain(self, entry: Any) -> Explanation:
+    def explain(self, entry: Any = None, /, **labels: Any) -> Explanation:
         """Why an entry was flagged, or why not, in words and numbers: what every predictor said, and how far off.
 
         Args:
             entry: Its labels by mode, `{"src": "A", "dst": "B"}`, or one label or number for each mode, `(0, 3)`.
+            **labels: The same by mode, `src="A", dst="B"`, in place of it.
         """
         self._single("explain")
         names = self._names
-        return self.explained(names.position(entry), names)
+        return self.explained(names.position(labels if entry is None else entry), names)
 
     def explained(self, position: tuple[int, ...], names: Names, components: Table | None = None) -> Explanation:
         """As `explain`, by position; for models, which know their components."""

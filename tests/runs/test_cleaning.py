@@ -170,6 +170,20 @@ def test_what_cannot_be_cleaned_is_refused_in_one_sentence(options, message):
     assert "\n" not in str(refusal.value)
 
 
+def test_options_that_there_are_not_are_refused():
+    with pytest.raises(TypeError, match="clean has no option 'tim': did you mean time"):
+        ut.clean(array(), tim="time")
+    with pytest.raises(TypeError, match="clean has no option 'zzz': there are format, "):
+        ut.clean(array(), zzz=1)
+
+
+def test_a_folder_that_holds_results_is_refused(tmp_path):
+    pytest.importorskip("dask")
+    ut.clean(X, model=Plain(), out=tmp_path / "x.zarr")
+    with pytest.raises(RunError, match=r"out must be a new folder, .*x\.zarr holds results already: remove it"):
+        ut.clean(X, model=Plain(), out=tmp_path / "x.zarr")
+
+
 def test_incidents_at_the_rate_that_is_accepted(tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
     values = rng.normal(10, 1, (60, 3, 4))

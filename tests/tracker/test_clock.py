@@ -57,6 +57,19 @@ def test_late_slices_and_duplicates_are_refused():
             advanced(clock, time)
 
 
+def test_a_refusal_says_by_how_much_and_which_kind():
+    dated, _ = advanced(Clock(), np.datetime64("2026-03-01T05"))
+    for time, message in (
+        (np.datetime64("2026-03-01T03"), "2:00:00 earlier"),
+        (datetime(2026, 3, 1, 6, tzinfo=timezone(timedelta(hours=1))), "the same again"),
+        (7.0, "of the kind of those before, dates, got a number, 7.0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            advanced(dated, time)
+    with pytest.raises(ValueError, match="of the kind of those before, numbers, got a date"):
+        advanced(advanced(Clock(), 5)[0], datetime(2026, 3, 1))
+
+
 def test_times_as_they_come_are_put_in_order():
     clock = Clock()
     for time, expected in ((5, 5.0), (7, 7.0), (6, None), (7, None), (None, None), (np.nan, None), (9, 9.0)):

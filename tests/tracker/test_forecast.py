@@ -19,6 +19,12 @@ def test_labels_and_times_come_along():
     assert made["time"].values[1] == times[1]
 
 
+def test_it_is_short_in_a_notebook():
+    times = np.array(["2026-03-01T00", "2026-03-01T01"], "datetime64[h]")
+    assert repr(Forecast(MEAN, MEAN)) == "Forecast(2 slices of 2×3)"
+    assert repr(Forecast(MEAN, MEAN, None, times)).endswith("of 2×3, 2026-03-01T00 to 2026-03-01T01)")
+
+
 def test_without_labels_modes_are_numbered():
     pytest.importorskip("xarray")
     made = Forecast(MEAN, MEAN).to_xarray()

@@ -38,7 +38,12 @@ def texts(figure):
 @pytest.mark.slow
 def test_a_flagged_entry_is_explained(seen):
     tracker, result, values = seen
-    for found in (tracker.explain({"dst": "x", "src": "C"}), result.explain(("C", "x"))):
+    for found in (
+        tracker.explain({"dst": "x", "src": "C"}),
+        tracker.explain(dst="x", src="C"),
+        result.explain(("C", "x")),
+        result.explain(src="C", dst="x"),
+    ):
         assert found.flagged
         assert found.position == (2, 3)
         assert found.value == pytest.approx(values[-1, 2, 3])

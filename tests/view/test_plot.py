@@ -29,6 +29,11 @@ def test_an_entry_of_a_dataset_is_drawn_with_band_and_flags():
     assert axes.get_xlabel() == "hour"
 
 
+def test_a_mode_may_be_called_as_the_argument_is():
+    axes = ut.plot.entry(dataset().rename(src="source"), source="B", dst=0)
+    assert axes.get_title(loc="left") == "source B, dst 0"
+
+
 def test_axes_of_ones_own_are_used():
     first = ut.plot.entry(dataset(), src="A", dst=1)
     assert ut.plot.entry(dataset(), ax=first, src="B", dst=0) is first

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -91,6 +93,9 @@ def clean(
     if believed_after is not None and model is not None:
         raise RunError("believed_after is for new trackers, got a model too: give it to the model, or leave model out")
     asked = None if false_alarms is None else _rate(false_alarms)
+    if out is not None and (Path(out) / "zarr.json").exists():
+        raise RunError(f"out must be a new folder, {out} holds results already: remove it, or name another")
+    _check_options(reading)
     if time is not None:
         reading["time"] = time
     stream = open_stream(X, **_without_names(X, reading))
@@ -295,6 +300,16 @@ def _without_names(X: Any, reading: dict[str, Any]) -> dict[str, Any]:
     if not named and reading.get("time") == "time":
         return {name: value for name, value in reading.items() if name != "time"}
     return reading
+
+
+def _check_options(reading: dict[str, Any]) -> None:
+    """Of `open_stream`, whatever is left."""
+    known = [*inspect.signature(open_stream).parameters][1:]
+    for name in reading:
+        if name not in known:
+            near = get_close_matches(name, [*known, *inspect.signature(clean).parameters], 1)
+            meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, and those of help(ut.clean)."
+            raise TypeError(f"clean has no option {name!r}: {meant}")
 
 
 def _xarray() -> Any:

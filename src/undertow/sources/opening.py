@@ -164,7 +164,8 @@ def _open_source(source: Any, options: SourceOptions) -> Source:
             options.check_known("an array", frozenset({"time_axis"}))
             return open_array(source, options)
     raise StreamError(
-        f"source must be a path, '-', an array or a frame, got {type(source).__name__}: name a file or folder"
+        f"source must be a path, '-', an array or a frame, got {type(source).__name__}: name a file or folder, or "
+        "convert it with numpy.asarray"
     )
 
 

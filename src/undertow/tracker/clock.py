@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,17 @@ def advanced(clock: Clock, time: Any) -> tuple[Clock, float]:
         return Clock(slices=clock.slices + 1), 1.0
     if time is None or (clock.last is None and clock.slices):
         raise ValueError("time must be given for every slice or for none: give it from the first slice on.")
-    now = _number(time)
+    now, dated = _number(time), isinstance(time, datetime | np.datetime64)
     if clock.last is None:
-        return Clock(now, (), 1, isinstance(time, datetime | np.datetime64)), 1.0
+        return Clock(now, (), 1, dated), 1.0
+    if dated != clock.dated:
+        kinds = ("a number", "dates") if clock.dated else ("a date", "numbers")
+        raise ValueError(f"time must be of the kind of those before, {kinds[1]}, got {kinds[0]}, {time!r}.")
     step = now - clock.last
     if step <= 0:
+        by = f"{_lasting(-step, dated)} earlier" if step else "the same again"
         raise ValueError(
-            f"time must be later than that of the slice before, got {time!r}, {-step:g} earlier: "
+            f"time must be later than that of the slice before, got {time!r}, {by}: "
             "leave out late slices and duplicates, or merge them with theirs before."
         )
     usual = float(np.median(clock.steps)) if len(clock.steps) >= FEWEST else step
@@ -69,6 +73,10 @@ def coming(clock: Clock, slices: int) -> NDArray[Any] | None:
         return None
     times: NDArray[Any] = clock.last + float(np.median(clock.steps)) * np.arange(1, slices + 1)
     return (times * 1e6).round().astype("datetime64[us]") if clock.dated else times
+
+
+def _lasting(size: float, dated: bool) -> str:
+    return str(timedelta(seconds=size)) if dated else f"{size:g}"
 
 
 def _number(time: Any) -> float:

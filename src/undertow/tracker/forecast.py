@@ -15,7 +15,7 @@ AHEAD = "ahead"
 """Name of the first dimension: 1 is the next slice."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
     """Slices that are to come, in the units of the data; the next one first.
 
@@ -31,6 +31,10 @@ class Forecast:
     std: Floats
     labels: Labels | None = None
     times: NDArray[Any] | None = None
+
+    def __repr__(self) -> str:
+        when = "" if self.times is None else f", {self.times[0]} to {self.times[-1]}"
+        return f"Forecast({len(self.mean)} slices of {'×'.join(map(str, self.mean.shape[1:]))}{when})"
 
     def to_xarray(self) -> Any:
         """`mean` and `std` as an `xarray.Dataset` with the labels of the stream, along `ahead`: 1, 2, 3, …"""

@@ -68,7 +68,8 @@ class Names:
         if isinstance(entry, Mapping):
             if set(map(str, entry)) != set(self.dims):
                 raise ValueError(
-                    f"entry must have a label for each of {', '.join(self.dims)}, got {', '.join(map(str, entry))}."
+                    f"entry must have a label for each of {', '.join(self.dims)}, got "
+                    f"{', '.join(map(str, entry)) or 'none'}."
                 )
             given = tuple(entry[dim] for dim in self.dims)
         else:

@@ -43,14 +43,15 @@ class Viewed:
         view = self._view("components")
         return view.components.table(view.names)
 
-    def explain(self, entry: Any) -> Explanation:
+    def explain(self, entry: Any = None, /, **labels: Any) -> Explanation:
         """Why an entry of the newest slice was flagged, or why not, in words and numbers.
 
         Args:
             entry: Its labels by mode, `{"src": "A", "dst": "B"}`, or one label or number for each mode, `(0, 3)`.
+            **labels: The same by mode, `src="A", dst="B"`, in place of it.
         """
         view, newest = self._view("explain"), self._newest()
-        position = view.names.position(entry)
+        position = view.names.position(labels if entry is None else entry)
         adds = Table(("component", "adds", "share"), component_rows(view.components, position))
         explained: Explanation = newest.explained(position, view.names, adds)
         return explained

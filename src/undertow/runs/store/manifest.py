@@ -42,8 +42,8 @@ def claim(folder: Path, *, resume: bool, overwrite: bool) -> Path:
     if manifest is not None:
         if not (resume or overwrite) and _GROUP in manifest and (folder / _GROUP).exists():
             raise StoreError(
-                f"{folder} holds results already: continue with --resume, start again with --overwrite, "
-                "or name another store with --store"
+                f"{folder} holds results already: continue with --resume (resume=True), start again with --overwrite "
+                "(overwrite=True), or name another store with --store (store=…)"
             )
     elif resume and any(private.glob("checkpoint-*")):
         pass  # of a store whose metadata are gone: the checkpoint says which arrays there are
