@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from undertow.results import Result
     from undertow.runs import run
     from undertow.runs.cleaning import clean
+    from undertow.runs.explaining import explain
     from undertow.serialization.container import CheckpointError
     from undertow.sources.base import StreamError
     from undertow.sources.opening import open_stream
@@ -45,6 +46,7 @@ _HOMES = {
     "Tracker": "tracker.estimator",
     "as_slice": "inputs.dense",
     "clean": "runs.cleaning",
+    "explain": "runs.explaining",
     "from_bytes": "estimator",
     "init": "engine.state",
     "load": "estimator",
@@ -78,6 +80,7 @@ __all__ = [
     "__version__",
     "as_slice",
     "clean",
+    "explain",
     "from_bytes",
     "init",
     "load",

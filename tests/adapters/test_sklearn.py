@@ -21,10 +21,10 @@ def test_it_passes_the_suite(estimator, check):
 
 
 @pytest.mark.full
-def test_it_passes_the_suite_with_a_real_model():
+@pytest.mark.parametrize("model", [ut.RobustCP(max_rank=2, window=3), None], ids=["cp", "tracker"])
+def test_it_passes_the_suite_with_a_real_model(model):
     demanded = {"check_outliers_fit_predict": "some of three clean clouds must be outliers for it: none is one"}
-    model = StreamCleaner(ut.RobustCP(max_rank=2, window=3))
-    found = check_estimator(model, on_skip=None, on_fail=None, expected_failed_checks=demanded)
+    found = check_estimator(StreamCleaner(model), on_skip=None, on_fail=None, expected_failed_checks=demanded)
     assert [one["check_name"] for one in found if one["status"] == "failed"] == []
     assert [one["check_name"] for one in found if one["status"] == "xfail"] == list(demanded)
 

@@ -106,6 +106,13 @@ def test_the_same_command_with_resume_continues(capsys):
     assert not differing_files(Path("pieces"), everything_in(Path("whole")))
 
 
+@pytest.mark.usefixtures("cheap_model")
+def test_scripts_are_told_by_the_exit_code():
+    np.save("x.npy", values())
+    for options, code in (((), 3), (("--threshold", "1"), 0)):
+        assert call("run", "x.npy", *SMALL, "--exit-code", "--false-alarms", "none", "--overwrite", *options) == code
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("cheap_model")
 def test_options_from_a_file_and_the_command_line_takes_precedence(capsys):

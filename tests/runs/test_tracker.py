@@ -11,6 +11,7 @@ import undertow as ut
 from undertow.export import export
 from undertow.runs import RunError, run
 from undertow.runs.identity import require_same
+from undertow.runs.store.layout import DEFAULT_KEEP
 
 
 def tracked(folder, **options):
@@ -43,12 +44,15 @@ def test_weights_and_events_are_exported(tmp_path):
         assert str(file["events"].values[2]) == "slice off"
 
 
-def test_an_earlier_default_of_what_is_kept_is_gone_on_with(tmp_path):
-    former = {"keep": "low_rank,std,outliers,outlier_probability", "checkpoint_every": None, "alerts": "csv"}
-    now = {**former, "keep": "mean,std,outliers,outlier_probability"}
+@pytest.mark.parametrize("first", ["mean", "low_rank"])
+def test_an_earlier_default_of_what_is_kept_is_gone_on_with(tmp_path, first):
+    former = {"keep": f"{first},std,outliers,outlier_probability", "checkpoint_every": None, "alerts": "csv"}
+    now = {**former, "keep": DEFAULT_KEEP}
     run_stub(tmp_path / "s", limit=9, **former)
     assert run_stub(tmp_path / "s", resume=True, **now).new_slices == 21
-    assert "mean" not in xr.open_zarr(tmp_path / "s", chunks=None)
+    found = xr.open_zarr(tmp_path / "s", chunks=None)
+    assert first in found
+    assert "data" not in found
 
 
 def test_another_model_is_refused_in_one_sentence(tmp_path):

@@ -18,6 +18,11 @@ def pending(means, due=0, std=1.0):
     return {1: (Pending(due, np.asarray(means, np.float32), np.full(ENTRIES, std, np.float32)),)}
 
 
+def in_units_of_the_forecast(errors):
+    """Of the first forecast, to which all candidates count alike."""
+    return errors @ errors.T / (errors.mean(0) ** 2).sum()
+
+
 def followed(errors, std, slices=60, seed=0):
     """Forecasts whose candidates are wrong by normal numbers of these sizes."""
     rng, state = np.random.default_rng(seed), Ahead()
@@ -63,23 +68,37 @@ def test_error_bars_hold_where_few_entries_are_observed():
     assert 0.93 < np.mean(held) < 0.97
 
 
+@pytest.mark.slow
+def test_slices_at_which_everybody_is_far_off_do_not_outvote_the_others():
+    """By day the first candidate is twice as good, by night it is wrong by twice what there is."""
+    rng, state = np.random.default_rng(5), Ahead()
+    for clock in range(60):
+        night = clock % 4 == 0
+        truth = rng.normal(size=ENTRIES).astype(np.float32) * (0.1 if night else 10)
+        sizes = [0.2, 0.1, 0.4, 0.4, 0.4, 0.4] if night else [1, 2, 4, 4, 4, 4]
+        means = truth + rng.normal(size=(len(CANDIDATES), ENTRIES)) * np.array(sizes)[:, None]
+        state = Ahead(pending(means, clock), state.scored)
+        state = forecasts.scored(state, clock, truth, np.ones(ENTRIES, bool), LINEAR)
+    weights = weights_of(state.scored[1].gram)
+    assert weights[0] > 0.5 > 2 * weights[1]
+
+
 def test_candidates_are_weighed_in_the_units_of_the_data():
     """Large values, on which the second candidate is right, count more than they do on the scale of logarithms."""
     truth = np.where(np.arange(ENTRIES) < 5, 8.0, 2.0)
     means = np.stack([truth + np.where(truth > 5, 0.5, 0), truth + np.where(truth > 5, 0, 0.5), *[0 * truth] * 4])
     state = forecasts.scored(Ahead(pending(means)), 0, truth.astype(np.float32), np.ones(ENTRIES, bool), LOG)
     errors = np.sinh(truth) / 2 - np.sinh(means) / 2
-    np.testing.assert_allclose(state.scored[1].gram, errors @ errors.T / (np.sinh(truth) ** 2 / 4).sum(), rtol=1e-3)
+    np.testing.assert_allclose(state.scored[1].gram, in_units_of_the_forecast(errors), rtol=1e-3)
     assert np.argmax(weights_of(state.scored[1].gram)) == 1
 
 
-def test_the_gram_matrix_is_the_plain_sum():
+def test_the_gram_matrix_is_in_units_of_the_forecast():
     rng = np.random.default_rng(1)
     truth, means = rng.normal(size=ENTRIES), rng.normal(size=(len(CANDIDATES), ENTRIES))
     trusted = rng.uniform(size=ENTRIES) < 0.5
     state = forecasts.scored(Ahead(pending(means)), 0, truth.astype(np.float32), trusted, LINEAR)
-    errors = (truth - means)[:, trusted]
-    expected = errors @ errors.T / (truth[trusted] ** 2).sum()
+    expected = in_units_of_the_forecast((truth - means)[:, trusted])
     np.testing.assert_allclose(state.scored[1].gram, expected, rtol=1e-4)
     assert state.scored[1].count == 1
     assert state.pending == {}

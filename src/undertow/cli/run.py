@@ -91,7 +91,10 @@ class IncidentOptions:
         list[str] | None,
         _option("Incidents", "Tell of each, when it opens and closes: FILE.jsonl, https://, smtp://, nats://."),
     ] = None
-    exit_code: Annotated[bool, _option("Incidents", "Exit with 3 if there were incidents.", "--exit-code")] = False
+    exit_code: Annotated[
+        bool,
+        _option("Incidents", "Exit with 3 if there were incidents (--false-alarms none: alerts).", "--exit-code"),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -246,7 +249,8 @@ def run(
     with live_page(live) as page:
         summary = _run(source, reading, model, folder, options, page, quiet=as_json)
         _show(summary, results.report, as_json)
-    if incidents.exit_code and summary.incidents:
+    wrong = summary.alerts if summary.false_alarms is None else summary.incidents
+    if incidents.exit_code and wrong:
         raise typer.Exit(_INCIDENTS)
 
 

@@ -308,7 +308,9 @@ def _check_options(reading: dict[str, Any]) -> None:
     for name in reading:
         if name not in known:
             near = get_close_matches(name, [*known, *inspect.signature(clean).parameters], 1)
-            meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, and those of help(ut.clean)."
+            meant = (
+                f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, and those of help(ut.clean)."
+            )
             raise TypeError(f"clean has no option {name!r}: {meant}")
 
 

@@ -15,7 +15,7 @@ from undertow.runs.publishing import asked
 from undertow.runs.store.alerts import Format
 from undertow.runs.store.layout import (
     DEFAULT_KEEP,
-    FORMER_KEEP,
+    FORMER_KEEPS,
     SLICE_VARIABLES,
     Layout,
     Precision,
@@ -109,8 +109,8 @@ class RunOptions:
         if begun is not None and begun["time_name"] == stream.time_name:
             time_name = stream.time_name  # earlier versions did not rename it
         keep = tuple(self.keep)
-        if begun is not None and keep == DEFAULT_KEEP and tuple(begun["keep"]) == FORMER_KEEP:
-            keep = FORMER_KEEP
+        if begun is not None and keep == DEFAULT_KEEP and tuple(begun["keep"]) in FORMER_KEEPS:
+            keep = tuple(begun["keep"])
         regions = pictures(stream)
         if self.alerts_per == "region" and not regions:
             raise RunError(

@@ -1,10 +1,11 @@
 """Forecasts of several slices ahead: candidates, weighed and calibrated by how earlier forecasts turned out.
 
 For every horizon h of a ladder (1, 2, 4, …, and the period of the season) a few forecasts are pending at a time. When
-its slice arrives, the errors of its candidates are added to a Gram matrix of that horizon. Forecasts combine the
-candidates by the same non-negative least squares as the tracker does (`combination`), on the errors of horizons near
-theirs; their standard deviation is that of one step times a factor f, log f ← log f + η (share beyond ±1.96 std − 5 %),
-so that in the long run 95 % of what comes lies within, however uneven slices are.
+its slice arrives, the errors of its candidates, in units of the error of what was forecast, are added to a Gram matrix
+of that horizon. Forecasts combine the candidates by the same non-negative least squares as the tracker does
+(`combination`), on the errors of horizons near theirs; their standard deviation is that of one step times a factor f,
+log f ← log f + η (share beyond ±1.96 std − 5 %), so that in the long run 95 % of what comes lies within, however uneven
+slices are.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ MOST_PENDING, PENDING_NUMBERS = 8, 4_000_000
 """Forecasts of a horizon that are pending at a time, at most, and the numbers that all of them may hold."""
 NEARNESS = 3.0
 """How fast the errors of other horizons lose their worth: by 2 to this power for every factor of two."""
+EXACT = 1e-8
+"""Squared error of a forecast over the square of its slice below which it is as good as exact."""
 LARGEST_SLICE = 40_000
 """Entries beyond which no forecasts are scored: they take too long."""
 MOST_SCORED = 4096
@@ -251,8 +254,10 @@ def compared(
 ) -> tuple[Array, Array, Array]:
     """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and of their error bars (M,).
 
-    Errors are in the units of the data and relative to the slice. Of error bars: the log factor that they needed, and
-    the share of the slice beyond them with the log factors that they had.
+    Errors are in the units of the data, and then relative to that of the forecast that these Gram matrices made: so
+    Σ log ‖error‖² becomes small. Sums of squares would let those slices decide at which everybody is far off,
+    such as the hours of the night. Of error bars: the log factor that they needed, and the share of the slice beyond
+    them with the log factors that they had.
 
     A program because rounding in NumPy depends on where arrays lie in memory, and a saved tracker goes on bit for bit.
     """
@@ -264,10 +269,12 @@ def compared(
     def one(means: Array, std: Array, gram: Array, factor: Array) -> tuple[Array, Array, Array]:
         said = scales.plain(means, scale)
         errors = jnp.where(trusted, x - said, 0) * jax.lax.rsqrt(size)
-        off = jnp.abs(values - scales.scaled(simplex_weights(gram) @ said, scale)) / std
+        weights, products = simplex_weights(gram), errors @ errors.T
+        wrong = jnp.maximum(weights @ products @ weights, EXACT)
+        off = jnp.abs(values - scales.scaled(weights @ said, scale)) / std
         widest = jnp.nanquantile(jnp.where(trusted, off, jnp.nan), wanted)
         beyond = (trusted & (off > 1.96 * jnp.exp(factor))).sum() / jnp.maximum(count, 1)
-        return errors @ errors.T, jnp.log(jnp.maximum(widest / 1.96, 0.1)), beyond
+        return products / wrong, jnp.log(jnp.maximum(widest / 1.96, 0.1)), beyond
 
     return jax.vmap(one)(means, std, grams, factors)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ class Series:
         data: As it came, NaN where nothing was observed; None where that is not known.
         unit: Of the data.
         time_name: What the times are called.
+        position: Of the entry.
+        probability: That it is an outlier; 0 where that was not kept.
     """
 
     title: str
@@ -37,6 +39,8 @@ class Series:
     data: Floats | None = None
     unit: str = ""
     time_name: str = "time"
+    position: tuple[int, ...] = ()
+    probability: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 def draw(series: Series, axes: Any = None) -> Any:
@@ -90,12 +94,13 @@ def selected(dataset: Any, labels: dict[str, Any], threshold: float = 0.5) -> Se
     )
     where = dict(zip(dims, names.position(labels), strict=True))
     one = {str(name): dataset[name].isel(where).values for name in arrays if set(dims) <= set(dataset[name].dims)}
-    flagged = (
-        one["outlier_probability"] >= threshold if "outlier_probability" in one else np.zeros(len(one[mean]), bool)
-    )
+    probability = one.get("outlier_probability", np.zeros(len(one[mean])))
+    flagged = probability >= threshold
     data = one.get("data")
     if data is None and "outliers" in one:  # what was flagged is known, the rest was about the mean
         data = np.where(flagged, one[mean] + one["outliers"], np.nan)
     times = dataset[time].values if time in dataset.coords else np.arange(dataset.sizes[time])
     unit = str(dataset.attrs.get("units", dataset[mean].attrs.get("units", "")))
-    return Series(names.entry(tuple(where.values())), times, one[mean], one["std"], flagged, data, unit, time)
+    position = tuple(where.values())
+    title = names.entry(position)
+    return Series(title, times, one[mean], one["std"], flagged, data, unit, time, position, probability)

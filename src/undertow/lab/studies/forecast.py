@@ -44,8 +44,8 @@ ROWS = {
 }
 DAYS_BEFORE = 4
 """Days after which forecasts are judged."""
-EVERY = 6
-"""Slices between forecasts that are judged."""
+EVERY = 7
+"""Slices between forecasts that are judged; it divides no day, so that all hours are judged."""
 SOFIA_RANK = 5
 
 Slices = np.ndarray[Any, np.dtype[np.float64]]

@@ -26,9 +26,12 @@ SLICE_VARIABLES = {
 }
 """Arrays that can be kept of every slice, with their long names."""
 
-DEFAULT_KEEP = ("mean", "std", "outliers", "outlier_probability")
-FORMER_KEEP = ("low_rank", "std", "outliers", "outlier_probability")
-"""The default of earlier versions, in which the mean was called low_rank."""
+DEFAULT_KEEP = ("mean", "std", "outliers", "outlier_probability", "data")
+FORMER_KEEPS = (
+    ("mean", "std", "outliers", "outlier_probability"),
+    ("low_rank", "std", "outliers", "outlier_probability"),
+)
+"""The defaults of earlier versions; in the first the mean was called low_rank."""
 
 STEP_VARIABLES = {
     "rank": ("<i4", "active components"),

@@ -21,6 +21,11 @@ function powers(low, high) { // of ten
   return found;
 }
 
+function quantile(values, part) { // the widest parts of a band are the first slices, which would flatten all others
+  const known = values.filter((v) => v !== null && Number.isFinite(v)).sort((a, b) => a - b);
+  return known.length ? known[Math.round(part * (known.length - 1))] : null;
+}
+
 export class Chart {
   constructor(parent, title, pick = () => {}) {
     this.box = document.createElement("div");
@@ -77,9 +82,10 @@ export class Chart {
     ink.clearRect(0, 0, width, height);
     // The scale.
     let low = Infinity, high = -Infinity;
-    for (const values of [...lines.map((one) => one.values), ...(band ? [band.low, band.high] : [])]) {
+    for (const { values } of lines) {
       for (const v of values) if (v !== null && Number.isFinite(v)) { low = Math.min(low, v); high = Math.max(high, v); }
     }
+    if (band) [low, high] = [Math.min(low, quantile(band.low, 0.05) ?? low), Math.max(high, quantile(band.high, 0.95) ?? high)];
     if (low > high) [low, high] = [0, 1];
     const logarithmic = wide && low > 0 && high > 50 * low;
     if (!logarithmic) [low, high] = [Math.min(low, from ?? low), Math.max(high, to ?? high)];
@@ -103,6 +109,8 @@ export class Chart {
     if (last) { ink.textAlign = "right"; ink.fillText(named(last), width - 1, height - 3); }
     if (guide !== undefined) { ink.strokeStyle = colour("--soft"); ink.setLineDash([4, 4]); ink.beginPath(); ink.moveTo(BESIDE, y(guide)); ink.lineTo(width, y(guide)); ink.stroke(); ink.setLineDash([]); }
     // What is to be shown.
+    ink.save();
+    ink.beginPath(); ink.rect(BESIDE - 4, 0, width - BESIDE + 4, height - BELOW + 1); ink.clip();
     const area = (top, bottom) => {
       ink.beginPath();
       top.forEach((v, i) => { if (Number.isFinite(v)) ink.lineTo(x(xs[i]), y(v)); });
@@ -120,6 +128,7 @@ export class Chart {
       }
     } else for (const one of lines) this.line(ink, one, x, y, steps, colour(one.colour || "--accent"));
     if (at !== undefined && at >= xs[0]) { ink.strokeStyle = colour("--bad"); ink.lineWidth = 1; ink.beginPath(); ink.moveTo(x(at), 0); ink.lineTo(x(at), height - BELOW); ink.stroke(); }
+    ink.restore();
     this.explain();
   }
   line(ink, one, x, y, steps, colour) {

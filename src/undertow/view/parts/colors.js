@@ -4,7 +4,7 @@ const anchors = {
   cividis: ["00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838"],
   diverging: ["0b3c74", "2a6fb0", "74a9d8", "c4dcee", "f3f3f0", "fbd9b4", "f3a95c", "d06f16", "8a3f04"],
 };
-export const shares = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"];
+export const shares = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999", "#4b3a8f"];
 
 function table(stops) {
   const rgb = stops.map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
