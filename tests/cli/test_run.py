@@ -109,7 +109,7 @@ def test_the_same_command_with_resume_continues(capsys):
 @pytest.mark.usefixtures("cheap_model")
 def test_scripts_are_told_by_the_exit_code():
     np.save("x.npy", values())
-    for options, code in (((), 3), (("--threshold", "1"), 0)):
+    for options, code in (((), 3), (("--limit", "12", "--threshold", "1"), 0)):
         assert call("run", "x.npy", *SMALL, "--exit-code", "--false-alarms", "none", "--overwrite", *options) == code
 
 
