@@ -18,9 +18,10 @@ def pending(means, due=0, std=1.0):
     return {1: (Pending(due, np.asarray(means, np.float32), np.full(ENTRIES, std, np.float32)),)}
 
 
-def in_units_of_the_forecast(errors):
-    """Of the first forecast, to which all candidates count alike."""
-    return errors @ errors.T / (errors.mean(0) ** 2).sum()
+def products(truth, errors):
+    """Relative to the slice, over the size of the median candidate's error."""
+    found = errors @ errors.T / (truth**2).sum()
+    return found / np.sqrt(np.median(np.diag(found)))
 
 
 def followed(errors, std, slices=60, seed=0):
@@ -70,17 +71,27 @@ def test_error_bars_hold_where_few_entries_are_observed():
 
 @pytest.mark.slow
 def test_slices_at_which_everybody_is_far_off_do_not_outvote_the_others():
-    """By day the first candidate is twice as good, by night it is wrong by twice what there is."""
+    """By day the first candidate is twice as good; by night, when everybody is wrong by all there is, half as good."""
     rng, state = np.random.default_rng(5), Ahead()
     for clock in range(60):
-        night = clock % 4 == 0
+        night = clock % 5 == 0
         truth = rng.normal(size=ENTRIES).astype(np.float32) * (0.1 if night else 10)
-        sizes = [0.2, 0.1, 0.4, 0.4, 0.4, 0.4] if night else [1, 2, 4, 4, 4, 4]
+        sizes = [0.1, 0.05, 0.2, 0.2, 0.2, 0.2] if night else [2, 4, 8, 8, 8, 8]
         means = truth + rng.normal(size=(len(CANDIDATES), ENTRIES)) * np.array(sizes)[:, None]
         state = Ahead(pending(means, clock), state.scored)
         state = forecasts.scored(state, clock, truth, np.ones(ENTRIES, bool), LINEAR)
     weights = weights_of(state.scored[1].gram)
-    assert weights[0] > 0.5 > 2 * weights[1]
+    assert weights[0] > weights[1]
+
+
+def test_what_is_far_is_remembered_for_longer():
+    """Ten horizons: of one slice ahead ten forecasts, of eight ahead eighty."""
+    state = Ahead({horizon: pending(np.zeros((len(CANDIDATES), ENTRIES)))[1] for horizon in (1, 8)})
+    truth = np.ones(ENTRIES, np.float32)
+    state = forecasts.scored(state, 0, truth, np.ones(ENTRIES, bool), LINEAR)
+    after = forecasts.with_scores(state, 1, [1, 8], [(0 * state.scored[1].gram, 0.0, 0.0)] * 2, ENTRIES)
+    for horizon, kept in ((1, 0.9), (8, 1 - 1 / 80)):
+        np.testing.assert_allclose(after.scored[horizon].gram, kept * state.scored[horizon].gram, rtol=1e-6)
 
 
 def test_candidates_are_weighed_in_the_units_of_the_data():
@@ -89,16 +100,16 @@ def test_candidates_are_weighed_in_the_units_of_the_data():
     means = np.stack([truth + np.where(truth > 5, 0.5, 0), truth + np.where(truth > 5, 0, 0.5), *[0 * truth] * 4])
     state = forecasts.scored(Ahead(pending(means)), 0, truth.astype(np.float32), np.ones(ENTRIES, bool), LOG)
     errors = np.sinh(truth) / 2 - np.sinh(means) / 2
-    np.testing.assert_allclose(state.scored[1].gram, in_units_of_the_forecast(errors), rtol=1e-3)
+    np.testing.assert_allclose(state.scored[1].gram, products(np.sinh(truth) / 2, errors), rtol=1e-3)
     assert np.argmax(weights_of(state.scored[1].gram)) == 1
 
 
-def test_the_gram_matrix_is_in_units_of_the_forecast():
+def test_the_gram_matrix_is_the_plain_sum():
     rng = np.random.default_rng(1)
     truth, means = rng.normal(size=ENTRIES), rng.normal(size=(len(CANDIDATES), ENTRIES))
     trusted = rng.uniform(size=ENTRIES) < 0.5
     state = forecasts.scored(Ahead(pending(means)), 0, truth.astype(np.float32), trusted, LINEAR)
-    expected = in_units_of_the_forecast((truth - means)[:, trusted])
+    expected = products(truth[trusted], (truth - means)[:, trusted])
     np.testing.assert_allclose(state.scored[1].gram, expected, rtol=1e-4)
     assert state.scored[1].count == 1
     assert state.pending == {}

@@ -1,11 +1,10 @@
 """Forecasts of several slices ahead: candidates, weighed and calibrated by how earlier forecasts turned out.
 
 For every horizon h of a ladder (1, 2, 4, …, and the period of the season) a few forecasts are pending at a time. When
-its slice arrives, the errors of its candidates, in units of the error of what was forecast, are added to a Gram matrix
-of that horizon. Forecasts combine the candidates by the same non-negative least squares as the tracker does
-(`combination`), on the errors of horizons near theirs; their standard deviation is that of one step times a factor f,
-log f ← log f + η (share beyond ±1.96 std − 5 %), so that in the long run 95 % of what comes lies within, however uneven
-slices are.
+its slice arrives, the errors of its candidates are added to a Gram matrix of that horizon. Forecasts combine the
+candidates by the same non-negative least squares as the tracker does (`combination`), on the errors of horizons near
+theirs; their standard deviation is that of one step times a factor f, log f ← log f + η (share beyond ±1.96 std − 5 %),
+so that in the long run 95 % of what comes lies within, however uneven slices are.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ LADDER = tuple(2**power for power in range(10))
 CANDIDATES = ("level", "last", "cp", "season", "profile", "latest")
 """The local level, the last answer, the rows of the CP model; the season with its deviation of now and without, and as
 it was in the last cycle."""
-FORGETTING = 0.9
-"""Of errors, per forecast of a horizon that came true."""
+MEMORY = 10
+"""Horizons after which errors are forgotten: what is said of tomorrow is judged by days, at all their hours."""
 COVERED = 0.95
 """Of what comes, within the error bars."""
 FIRST_SCORES, FACTOR_STEP = 3, 0.3
@@ -53,7 +52,7 @@ MOST_PENDING, PENDING_NUMBERS = 8, 4_000_000
 NEARNESS = 3.0
 """How fast the errors of other horizons lose their worth: by 2 to this power for every factor of two."""
 EXACT = 1e-8
-"""Squared error of a forecast over the square of its slice below which it is as good as exact."""
+"""Squared error of a forecast over the square of its slice below which it is as good as none."""
 LARGEST_SLICE = 40_000
 """Entries beyond which no forecasts are scored: they take too long."""
 MOST_SCORED = 4096
@@ -122,7 +121,7 @@ def scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_],
     """With forecasts of this slice compared with what was observed; those of slices that never came are dropped."""
     due = due_at(ahead, clock) if trusted.any() else []
     if not due:
-        return with_scores(ahead, clock, [], [])
+        return with_scores(ahead, clock, [], [], values.size)
     asked = [due[min(position, len(due) - 1)] for position in range(-(-len(due) // TOGETHER) * TOGETHER)]
     means, std, grams, factors = (
         np.stack(part)
@@ -133,7 +132,7 @@ def scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_],
     )
     parts = compared(values, trusted, means, std, grams, factors, scale)
     found = zip(*(np.asarray(part) for part in parts), strict=True)
-    return with_scores(ahead, clock, [horizon for horizon, _ in due], list(found)[: len(due)])
+    return with_scores(ahead, clock, [horizon for horizon, _ in due], list(found)[: len(due)], values.size)
 
 
 @lru_cache(maxsize=8)
@@ -160,7 +159,9 @@ def factor_of(ahead: Ahead, horizon: int) -> np.float32:
     return np.float32(ahead.scored[horizon].factor if horizon in ahead.scored else 0)
 
 
-def with_scores(ahead: Ahead, clock: int, horizons: Sequence[int], found: Sequence[tuple[Any, Any, Any]]) -> Ahead:
+def with_scores(
+    ahead: Ahead, clock: int, horizons: Sequence[int], found: Sequence[tuple[Any, Any, Any]], entries: int
+) -> Ahead:
     """With what `compared` has found for these horizons; what was due by now is dropped."""
     table = dict(ahead.scored)
     for horizon, (gram, needed, beyond) in zip(horizons, found, strict=True):
@@ -169,7 +170,8 @@ def with_scores(ahead: Ahead, clock: int, horizons: Sequence[int], found: Sequen
             factor = before.factor + (float(needed) - before.factor) / (before.count + 1)
         else:
             factor = before.factor + FACTOR_STEP * (float(beyond) - (1 - COVERED))
-        table[horizon] = Scored(np.float32(FORGETTING) * before.gram + np.asarray(gram), factor, before.count + 1)
+        kept = np.float32(1 - _interval(horizon, entries) / (MEMORY * horizon))
+        table[horizon] = Scored(kept * before.gram + np.asarray(gram), factor, before.count + 1)
     table = {horizon: one for horizon, one in table.items() if horizon in LADDER or horizon in ahead.pending}
     left = {horizon: tuple(one for one in several if one.due > clock) for horizon, several in ahead.pending.items()}
     return Ahead({horizon: several for horizon, several in left.items() if several}, table)
@@ -241,7 +243,7 @@ def nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
     """Errors of the candidates and log factor of error bars at a horizon, as those near it have them."""
     gram, factor, total = np.eye(len(CANDIDATES), dtype=np.float32) * 1e-6, 0.0, 0.0
     for other, one in sorted(ahead.scored.items()):  # rounding depends on the order
-        worth = 2.0 ** (-NEARNESS * abs(np.log2(other / horizon))) * min(one.count, 1 / (1 - FORGETTING))
+        worth = 2.0 ** (-NEARNESS * abs(np.log2(other / horizon))) * min(one.count, MEMORY)
         # In units of the best: errors grow with the horizon, and the nearer one must not be outvoted for that.
         gram = gram + np.float32(worth / max(float(np.diag(one.gram).min()), 1e-12)) * one.gram
         factor, total = factor + worth * one.factor, total + worth
@@ -254,10 +256,10 @@ def compared(
 ) -> tuple[Array, Array, Array]:
     """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and of their error bars (M,).
 
-    Errors are in the units of the data, and then relative to that of the forecast that these Gram matrices made: so
-    Σ log ‖error‖² becomes small. Sums of squares would let those slices decide at which everybody is far off,
-    such as the hours of the night. Of error bars: the log factor that they needed, and the share of the slice beyond
-    them with the log factors that they had.
+    Errors are in the units of the data and relative to the slice; their products are divided by the size of the median
+    candidate's error, so that Σ ‖error‖ becomes small. Of squares those slices would decide at which everybody is far
+    off, such as the hours of the night. Of error bars: the log factor that they needed, and the share of the slice
+    beyond them with the log factors that they had.
 
     A program because rounding in NumPy depends on where arrays lie in memory, and a saved tracker goes on bit for bit.
     """
@@ -269,12 +271,12 @@ def compared(
     def one(means: Array, std: Array, gram: Array, factor: Array) -> tuple[Array, Array, Array]:
         said = scales.plain(means, scale)
         errors = jnp.where(trusted, x - said, 0) * jax.lax.rsqrt(size)
-        weights, products = simplex_weights(gram), errors @ errors.T
-        wrong = jnp.maximum(weights @ products @ weights, EXACT)
-        off = jnp.abs(values - scales.scaled(weights @ said, scale)) / std
+        products = errors @ errors.T
+        typical = jnp.sqrt(jnp.maximum(jnp.median(jnp.diag(products)), EXACT))
+        off = jnp.abs(values - scales.scaled(simplex_weights(gram) @ said, scale)) / std
         widest = jnp.nanquantile(jnp.where(trusted, off, jnp.nan), wanted)
         beyond = (trusted & (off > 1.96 * jnp.exp(factor))).sum() / jnp.maximum(count, 1)
-        return products / wrong, jnp.log(jnp.maximum(widest / 1.96, 0.1)), beyond
+        return products / typical, jnp.log(jnp.maximum(widest / 1.96, 0.1)), beyond
 
     return jax.vmap(one)(means, std, grams, factors)
 

@@ -115,7 +115,7 @@ def follow(
     for number, one in known.items():
         three = [next(seasonal) for _ in asked[number]]
         means = alone.side_by_side(level[number], last[number], rows[number], three)
-        scored = alone.with_scores(before[number], one.clock - 1, *found[number])
+        scored = alone.with_scores(before[number], one.clock - 1, *found[number], entries)
         made[number] = alone.with_forecasts(scored, one, asked[number], means, std[number].copy())
     return made
 

@@ -20,12 +20,12 @@ def test_a_folder_of_someone_else_is_left_alone(tmp_path):
 
 
 def test_overwrite_removes_results_and_nothing_else(tmp_path):
-    store_stub(tmp_path / "s", keep="data", alerts="jsonl")
+    store_stub(tmp_path / "s", keep="low_rank_std", alerts="jsonl")
     (tmp_path / "s" / "notes.txt").write_text("mine")
     with pytest.raises(RunError, match="holds results already: continue with --resume"):
         store_stub(tmp_path / "s")
     store_stub(tmp_path / "s", StubStream(5), overwrite=True)
     assert (tmp_path / "s" / "notes.txt").read_text() == "mine"
-    assert not (tmp_path / "s" / "data").exists()
+    assert not (tmp_path / "s" / "low_rank_std").exists()
     assert not (tmp_path / "s" / "alerts.jsonl").exists()
     assert xr.open_zarr(tmp_path / "s").sizes["time"] == 5

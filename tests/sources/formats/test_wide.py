@@ -39,10 +39,40 @@ def same(path, times=TIMES, **options):
         FRAME.set_index(TIMES.strftime("%d.%m.%Y %H:%M").rename("Datum")).to_csv(sep=";", decimal=","),
         FRAME.set_index(TIMES.strftime("%Y/%m/%d %H:%M:%S").rename("when")).to_csv(),
     ],
-    ids=["commas", "index without a name", "tabs", "decimal commas", "days first", "slashes"],
+    ids=["commas", "index without a name", "tabs", "decimal commas", "days first", "years first"],
 )
 def test_a_wide_csv_needs_no_options(tmp_path, text):
     assert same(written(tmp_path, text)).notices == []
+
+
+@pytest.mark.parametrize("order", ["%d/%m/%Y", "%m/%d/%Y"])
+@pytest.mark.parametrize("clock", ["", " %H:%M", " %H:%M:%S"])
+def test_which_number_is_the_day_is_found(tmp_path, order, clock):
+    days = pd.date_range("2024-05-01", periods=30)
+    texts = days.strftime(order + clock)
+    same(written(tmp_path, FRAME.set_index(texts.rename("when")).to_csv()), times=days)
+    long = LONG.assign(time=LONG.time.map(dict(zip(TIMES, texts, strict=True))))
+    same(written(tmp_path, long.to_csv(index=False)), times=days)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            FRAME.set_index(TIMES.strftime("%d/%m/%Y %H:%M")).to_csv(),
+            "dates such as 01/05/…, whose day and month may be",
+        ),
+        (FRAME.to_csv(header=False), "must begin with a line of column names, got values, '2024-05-01 00:00:00' first"),
+        (FRAME.iloc[:0].to_csv(), "has no rows below its line of column names"),
+        (
+            FRAME.set_index(pd.Index([f"{one}Z" if row % 2 else f"{one}" for row, one in enumerate(TIMES)])).to_csv(),
+            "times with a zone, such as 2024-05-01 01:00:00Z, and without, such as 2024-05-01 00:00:00",
+        ),
+    ],
+)
+def test_what_would_be_misread_is_refused(tmp_path, text, message):
+    with pytest.raises(StreamError, match=message):
+        open_stream(written(tmp_path, text))
 
 
 def test_days_alone_and_no_times(tmp_path):

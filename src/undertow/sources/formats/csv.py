@@ -14,7 +14,7 @@ from undertow.sources.formats.base import Source
 from undertow.sources.formats.lines import LineBlocks, LineFile, LinePipe
 from undertow.sources.formats.rows import MAX_COLUMNS, Batch, Columns, Rows, columns_of
 from undertow.sources.formats.table import open_table
-from undertow.sources.formats.wide import DATES, delimiter_of, named_columns, offset_in, open_wide_csv
+from undertow.sources.formats.wide import DATES, date_forms, delimiter_of, named_columns, offset_in, open_wide_csv
 from undertow.sources.options import SourceOptions
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
@@ -24,7 +24,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 class CSVRows(Rows):
     """Rows of a CSV file or pipe; a batch starts at a byte."""
 
-    def __init__(self, lines: LineBlocks, columns: Columns) -> None:
+    def __init__(self, lines: LineBlocks, columns: Columns, dates: tuple[str, ...] = DATES) -> None:
         super().__init__(lines.name, columns)
         self._lines, self.is_pipe = lines, lines.is_pipe
         header = lines.first_line()
@@ -35,6 +35,7 @@ class CSVRows(Rows):
         if header.count(self._delimiter.encode()) >= 2 * MAX_COLUMNS:  # in quotes a few may not count
             self.check_columns(header.decode("utf-8", "replace").split(self._delimiter))
         self._time_type: Any = None
+        self._dates = dates
         self._decimal: str | None = None
         self._names: list[str] | None = None
         self._names = self._parsed(header, {}).column_names
@@ -119,21 +120,23 @@ class CSVRows(Rows):
                 column_types=types,
                 include_columns=wanted,
                 decimal_point=self._decimal or ".",
-                timestamp_parsers=[csv.ISO8601, *DATES],
+                timestamp_parsers=[csv.ISO8601, *self._dates],
             ),
         )
 
 
 def open_csv(path: Path, options: SourceOptions) -> Source:
     """A file, which may still grow; a first pass finds labels and times. One with a column per entry is read whole."""
+    dates = DATES
     if options.follow is None:
-        named = named_columns(path, options)
+        dates = date_forms(path)
+        named = named_columns(path, options, dates)
         if named is None:
-            return open_wide_csv(path, options)
+            return open_wide_csv(path, options, dates)
         options = named
     columns = columns_of(path.name, options)
-    rows = CSVRows(LineFile(path, options.follow), columns)
-    source = open_table(rows, options, CSVRows(LineFile(path, growing=options.follow is not None), columns))
+    rows = CSVRows(LineFile(path, options.follow), columns, dates)
+    source = open_table(rows, options, CSVRows(LineFile(path, growing=options.follow is not None), columns, dates))
     if source.time_zone is not None:
         source.time_zone = offset_in(LineFile(path)) or source.time_zone
     return source

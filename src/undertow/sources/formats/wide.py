@@ -16,8 +16,18 @@ from undertow.sources.formats.frames import columns_found, open_frame
 from undertow.sources.formats.lines import LineFile
 from undertow.sources.options import SourceOptions
 
-DATES = ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d")
+DATES: tuple[str, ...] = (
+    "%d.%m.%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y",
+    "%Y/%m/%d %H:%M:%S",
+    "%Y/%m/%d %H:%M",
+    "%Y/%m/%d",
+)
 """How dates are written beside ISO 8601, where day and month cannot be confused."""
+_SLASHED = re.compile(rb"(?<![\d/])(\d{1,2})/(\d{1,2})/\d{4}(?![\d/])")
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(?P<zone>\s?(Z|[+-]\d\d:?\d\d))?")
+_VALUE = re.compile(r"\d+[.,]\d+|\d{4}-\d\d-\d\d.*|\d\d?[./]\d\d?[./]\d{4}.*")
 _FRACTION = re.compile(r"\s*[+-]?\d*,\d+\s*")
 _OFFSET = re.compile(r"\d([+-]\d\d):?(\d\d)\s*$")
 
@@ -27,7 +37,33 @@ def delimiter_of(header: bytes) -> str:
     return max(",;\t", key=header.decode("utf-8", "replace").count)
 
 
-def table_of(block: bytes, delimiter: str) -> Any:
+def date_forms(path: Path) -> tuple[str, ...]:
+    """How dates are written in a file, beside ISO 8601.
+
+    Raises:
+        StreamError: Which number is the day cannot be told.
+    """
+    first = second = 0
+    text = b""
+    for _, block in LineFile(path).blocks(0):
+        found = _SLASHED.findall(block)
+        if not found:
+            break
+        text = text or b"/".join(found[0])
+        first, second = (
+            max(before, *(int(one[place]) for one in found)) for place, before in enumerate((first, second))
+        )
+        if max(first, second) > 12:
+            order = "%m/%d" if first <= 12 else "%d/%m"
+            return (*DATES, *(f"{order}/%Y{clock}" for clock in (" %H:%M:%S", " %H:%M", "")))
+    if text:
+        raise StreamError(
+            f"{path.name} has dates such as {text.decode()}/…, whose day and month may be confused: write 2026-12-31"
+        )
+    return DATES
+
+
+def table_of(block: bytes, delimiter: str, dates: tuple[str, ...] = DATES) -> Any:
     """Text with a line of names as an Arrow table: numbers, dates and texts as they look."""
     csv = import_extra("pyarrow.csv", "table", "A CSV table")
     rows = [line.split(delimiter) for line in block[: 2**16].decode("utf-8", "replace").splitlines()[1:]]
@@ -38,26 +74,32 @@ def table_of(block: bytes, delimiter: str) -> Any:
         read_options=csv.ReadOptions(use_threads=False, block_size=max(len(block) + 1, 2**16)),
         parse_options=csv.ParseOptions(delimiter=delimiter),
         convert_options=csv.ConvertOptions(
-            decimal_point="," if comma else ".", timestamp_parsers=[csv.ISO8601, *DATES], strings_can_be_null=True
+            decimal_point="," if comma else ".",
+            timestamp_parsers=[csv.ISO8601, *dates],
+            strings_can_be_null=True,
         ),
     )
 
 
-def named_columns(path: Path, options: SourceOptions) -> SourceOptions | None:
+def named_columns(path: Path, options: SourceOptions, dates: tuple[str, ...]) -> SourceOptions | None:
     """Options in which the columns of a long table are named, as far as they are clear; None for a wide table."""
     if options.modes is not None and options.value is not None:
         return options
     lines = LineFile(path)
     header = lines.first_line()
     sample = lines.sample(0)
-    if not header.strip() or sample.count(b"\n") < 2:
+    if not header.strip():
         return options
-    frame, _ = _numeric(table_of(sample, delimiter_of(header)).to_pandas(date_as_object=False))
+    if not sample[len(header) :].strip():
+        raise StreamError(f"{path.name} has no rows below its line of column names: give at least one time")
+    _check_names(header, path.name)
+    frame, _ = _numeric(table_of(sample, delimiter_of(header), dates).to_pandas(date_as_object=False))
+    _check_zones(frame, path.name)
     names = columns_found(frame, options, path.name)
     return None if names is None else replace(options, time=names[0], modes=names[1], value=names[2])
 
 
-def open_wide_csv(path: Path, options: SourceOptions) -> Source:
+def open_wide_csv(path: Path, options: SourceOptions, dates: tuple[str, ...]) -> Source:
     """The whole of it, which is as large in memory as its slices are."""
     if options.follow is not None:
         raise StreamError(f"{path.name} is a wide table, which cannot be followed: leave follow out, or write it long")
@@ -66,7 +108,7 @@ def open_wide_csv(path: Path, options: SourceOptions) -> Source:
     content = b"".join(_blocks(path))
     lines = LineFile(path)
     header = lines.first_line()
-    with_text = table_of(content, delimiter_of(header))
+    with_text = table_of(content, delimiter_of(header), dates)
     frame, bad = _numeric(with_text.to_pandas(date_as_object=False))
     count = sum(number for number, _, _ in bad.values())
     column, (_, line, first) = next(iter(bad.items()), ("", (0, 0, "")))
@@ -76,6 +118,7 @@ def open_wide_csv(path: Path, options: SourceOptions) -> Source:
             f"{path.name} has {what}: mend it, leave the cell empty where nothing was observed, or take such cells for "
             "empty with --on-bad skip (on_bad='skip')"
         )
+    _check_zones(frame, path.name)
     source = open_frame(frame, options, path.name)
     source.format = "csv"
     if count:
@@ -94,6 +137,28 @@ def offset_in(lines: LineFile) -> str | None:
         if found is not None:
             return f"UTC{found[1]}:{found[2]}"
     return None
+
+
+def _check_names(header: bytes, title: str) -> None:
+    """Refuse values where names should be: the first row would be lost."""
+    cells = [cell.strip().strip('"') for cell in header.decode("utf-8", "replace").split(delimiter_of(header))]
+    if all(_VALUE.fullmatch(cell) or cell.isdecimal() for cell in cells) and any(map(_VALUE.fullmatch, cells)):
+        raise StreamError(f"{title} must begin with a line of column names, got values, {cells[0]!r} first: add one")
+
+
+def _check_zones(frame: Any, title: str) -> None:
+    """Refuse times of which some have a zone."""
+    for name in [name for name, kind in frame.dtypes.items() if kind.kind not in "biufM"]:
+        texts = frame[name].dropna() if list(frame.columns).count(name) == 1 else ()
+        found = [(text, _ISO.fullmatch(text)) for text in texts if isinstance(text, str)]
+        zoned, naive = (
+            [text for text, match in found if match and bool(match["zone"]) is has] for has in (True, False)
+        )
+        if zoned and naive:
+            raise StreamError(
+                f"{title} has times with a zone, such as {zoned[0]}, and without, such as {naive[0]}: give all of them "
+                "a zone, or none"
+            )
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
