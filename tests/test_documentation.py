@@ -29,6 +29,9 @@ def name(page):
 
 
 LONG = (
+    "network-traffic.md",
+    "forecast.md",
+    "other-libraries.md",
     "fleets.md",
     "sparse-slices.md",
     "settings.md",
@@ -39,7 +42,7 @@ LONG = (
     "spark.md",
     "ray.md",
 )
-"""Pages whose code takes tens of seconds: of fleets, sparse slices and pictures there are tests of their own."""
+"""Pages whose code takes tens of seconds: of what they show there are tests of their own."""
 ENGINES = {"spark.md": "pyspark", "ray.md": "ray"}
 """Packages without which a page cannot run."""
 

@@ -266,7 +266,7 @@ def test_a_member_that_goes_on_alone_knows_what_was_missing():
     assert fleet.extract(0).state.missing == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("as_bytes", [False, True])
+@pytest.mark.parametrize("as_bytes", [pytest.param(False, marks=pytest.mark.full), True])
 def test_a_member_travels_alone_to_another_fleet(as_bytes):
     x = streams(6, 6)
     fleet, other = ut.Fleet(6, SHAPE, **SETTINGS), ut.Fleet(2, SHAPE, **SETTINGS)

@@ -342,7 +342,7 @@ def test_a_second_process_traces_and_compiles_nothing(tmp_path):
     assert numbers == same == again
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_tracker_in_a_second_process_gives_the_same_bits(tmp_path):
     """Its programs call LAPACK, which nothing has made ready in a process that lowers nothing."""
     first, numbers = ended(started(tmp_path / "programs", "tracker"))

@@ -18,7 +18,7 @@ from undertow.runs.store.reader import open_store
 from undertow.serialization import container
 
 HERE = Path(__file__).parent
-IN_MAKE_TEST = ("default", "fixed", "level", "paper", "sparse")
+IN_MAKE_TEST = ("default", "fixed", "level", "paper")
 pytestmark = pytest.mark.slow
 RECORDED = json.loads((HERE / "results.json").read_text())
 

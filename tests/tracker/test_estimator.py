@@ -98,6 +98,7 @@ def test_the_order_of_rows_does_not_matter(results):
         assert np.max(np.abs(other.mean - one.mean[order]) / one.std[order]) < 0.05
 
 
+@pytest.mark.full
 def test_the_order_of_modes_does_not_matter(results):
     for one, other in zip(results, run(VALUES.transpose(0, 2, 1)), strict=True):
         assert np.max(np.abs(other.mean.T - one.mean) / one.std) < 0.05

@@ -69,6 +69,7 @@ def test_a_stream_that_repeats_itself_is_one_status_and_is_forgotten(trained, nu
         assert error(result, after) < 0.03
 
 
+@pytest.mark.full
 def test_a_member_of_a_fleet_that_repeats_itself_is_held_alone(tmp_path):
     _, x = stream(14)
     fleet, single = ut.Fleet(2, SHAPE, model="tracker"), ut.Tracker()

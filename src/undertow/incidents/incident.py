@@ -106,7 +106,7 @@ class Incident:
             return f"{self.where}: {'gives' if self.count == 1 else 'give'} the same number for ever"
         if self.kind == "scene":
             return "the whole scene has changed"
-        size = f"{abs(self.std):.2g} standard deviations ({abs(self.amount):.3g}) {_SIDES[self.side]}"
+        size = f"{_rounded(self.std, 2)} standard deviations ({_rounded(self.amount, 3)}) {_SIDES[self.side]}"
         if self.kind == "change":
             return f"{self.where}: changed for good, {size}"
         return f"{self.where}: {'up to ' if self.count > 1 else ''}{size}"
@@ -129,3 +129,9 @@ class Change:
 
 def _moment(number: int, time: str | float | None) -> str:
     return f"slice {number}" if time is None else str(time)
+
+
+def _rounded(number: float, digits: int) -> str:
+    """The size of a number to this many digits, without an exponent unless it is very large or small."""
+    size = float(f"{abs(number):.{digits}g}")
+    return f"{size:,.0f}" if 100 <= size < 1e7 else f"{size:g}"

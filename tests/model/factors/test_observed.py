@@ -128,7 +128,7 @@ def test_mean_variance_and_components(shape, size, length):
         assert_same(jnp.where(mask, ours, 0), listed(theirs, sparse.window))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @CASES
 def test_candidates_and_pruning(shape, size, length):
     settings, core, sparse = both(shape, size, length, seed=3)
