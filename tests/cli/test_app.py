@@ -55,6 +55,15 @@ def test_without_typer_one_sentence_says_what_to_install():
     assert done.stderr == "undertow: the command line needs typer: pip install 'undertow[cli]'\n"
 
 
+def test_a_service_without_a_token_is_refused_in_a_sentence(monkeypatch, capsys):
+    pytest.importorskip("fastapi")
+    monkeypatch.delenv("UNDERTOW_TOKEN", raising=False)
+    assert call("serve", "--host", "0.0.0.0") == 2
+    told = capsys.readouterr().err
+    assert "needs a token" in told
+    assert "defect" not in told
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [

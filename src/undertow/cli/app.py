@@ -67,6 +67,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _sentence(error: Exception) -> str:
+    from undertow.service.errors import ServiceError  # costs nothing, but only where there is an error
+
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"this command needs {error.name}: pip install 'undertow[cli]'"
     if isinstance(error, OSError) and error.filename is not None:
@@ -74,6 +76,6 @@ def _sentence(error: Exception) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError):
         return f"there is not enough memory for this ({text or 'it is full'}): use smaller slices, window or max_rank"
-    if isinstance(error, (ValueError, TypeError, ImportError, OSError)):
+    if isinstance(error, (ValueError, TypeError, ImportError, OSError, ServiceError)):
         return text or type(error).__name__
     return f"{type(error).__name__}: {text or 'no reason given'} (a defect, please report it with what --debug shows)"

@@ -26,10 +26,8 @@ def as_json(content: Any, status: int = 200) -> Response:
 
 def info(streams: Streams, stream: Stream) -> dict[str, Any]:
     """A stream."""
-    kept = streams.store.kept(stream.key, None)
-    newest = (
-        None if kept is None else {"sequence": kept.sequence, "time": kept.time, "numbers": json.loads(kept.numbers)}
-    )
+    rows = streams.store.numbers(stream.key, 0, 2**53, 1)
+    newest = {"sequence": rows[0][0], "time": rows[0][1], "numbers": json.loads(rows[0][2])} if rows else None
     return {"name": stream.name, **stream.spec.to_json(), "next": stream.next, "newest": newest}
 
 

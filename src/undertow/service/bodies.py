@@ -122,7 +122,8 @@ def _from_npy(body: bytes, spec: Spec) -> list[dict[str, Any]]:
     try:
         array = np.load(io.BytesIO(body), allow_pickle=False, max_header_size=4096)
     except (ValueError, EOFError, OSError, SyntaxError, TypeError, MemoryError) as error:
-        raise Invalid(f"the body is not a NumPy file: {str(error)[:100]}") from None
+        reason = "" if "pickle" in str(error) else f" ({str(error)[:100]})"
+        raise Invalid(f"the body must be an array of numbers as numpy.save writes it{reason}") from None
     if not isinstance(array, np.ndarray):
         raise Invalid("the body must be a single array (.npy), got an archive")
     stack = array if array.ndim == len(spec.shape) + 1 else array[None]

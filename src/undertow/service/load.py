@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -24,7 +25,6 @@ from numpy.typing import NDArray
 
 from undertow.client import AsyncClient, ClientError
 from undertow.service import times
-from undertow.service.inference import TOGETHER
 from undertow.service.settings import Limits
 from undertow.service.spec import checked_spec
 
@@ -32,8 +32,6 @@ _SERVE = "from undertow.cli import main; main()"
 _START = 1_700_000_000
 EACH = 50
 """Streams that share a client: it has a hundred connections."""
-ALONE = 4
-"""Streams beside a whole batch in the warm-up: fewer than a batch are stepped in other ways."""
 
 
 def slice_of(stream: int, number: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -58,16 +56,16 @@ class Load:
         shape: Of a slice.
         store: Of the service.
         port: Of the service.
-        warm_up: Slices of other streams before, which compile programs.
+        known: Slices that every stream has learned before the clock starts: programs are compiled by then, and what
+            fails soon after is an incident.
     """
 
     def __init__(
-        self, streams: int, seconds: float, kills: int, shape: tuple[int, ...], store: str, port: int, warm_up: int = 0
+        self, streams: int, seconds: float, kills: int, shape: tuple[int, ...], store: str, port: int, known: int = 0
     ) -> None:
-        self.warm_up = warm_up
-        self.streams, self.seconds, self.kills, self.shape = streams, seconds, kills, shape
+        self.streams, self.seconds, self.kills, self.shape, self.known = streams, seconds, kills, shape, known
         self.store, self.address, self.port = store, f"http://127.0.0.1:{port}", port
-        self.delivered = f"{store}.jsonl"
+        self.delivered, self.log = f"{store}.jsonl", f"{store}.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.acknowledged = [0] * streams
         self.latency: list[float] = []
@@ -79,7 +77,8 @@ class Load:
         command += ["--deliver", self.delivered]
         if self.process is not None:
             self.process.wait()
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, stderr=log)
 
     async def run(self) -> dict[str, Any]:
         """Feed, kill, and feed again."""
@@ -90,14 +89,12 @@ class Load:
                 await held.enter_async_context(client)
             client = several[0]
             await _answering(client)
-            await self._warm_up(client)
             for number in range(self.streams):
                 await client.create(name_of(number), self.shape, false_alarms="1/10000")
+            await asyncio.gather(*self._feeding(several, slices=self.known))
+            self.latency.clear()
             started = time.monotonic()
-            end = started + self.seconds
-            feeding = [
-                asyncio.create_task(self._feed(several[number // EACH], number, end)) for number in range(self.streams)
-            ]
+            feeding = self._feeding(several, end=started + self.seconds)
             for kill in range(self.kills):
                 await asyncio.sleep(max(0.0, started + self.seconds * (kill + 1) / (self.kills + 1) - time.monotonic()))
                 assert self.process is not None
@@ -116,31 +113,24 @@ class Load:
         return {
             "streams": self.streams,
             "kills": self.kills,
-            "slices": sum(self.acknowledged),
-            "slices_per_second": round(sum(self.acknowledged) / spent, 1),
+            "slices": len(self.latency),
+            "slices_per_second": round(len(self.latency) / spent, 1),
             "p50_ms": round(float(np.percentile(self.latency, 50)) * 1e3, 1),
             "p99_ms": round(float(np.percentile(self.latency, 99)) * 1e3, 1),
             "slowest_restart_s": round(self.slowest_restart, 1),
             "lost": lost,
         }
 
-    async def _warm_up(self, client: AsyncClient) -> None:
-        """Other streams as these, for some slices: programs are compiled once on a machine, before the clock starts."""
+    def _feeding(
+        self, several: list[AsyncClient], end: float = math.inf, slices: float = math.inf
+    ) -> list[asyncio.Task[None]]:
+        """All streams at the same time."""
+        numbers = range(self.streams)
+        return [asyncio.create_task(self._feed(several[one // EACH], one, end, slices)) for one in numbers]
 
-        async def feed(name: str, stream: int) -> None:
-            await client.create(name, self.shape)
-            for number in range(self.warm_up):
-                await client.push(name, slice_of(stream, number, self.shape), sequence=number, fields="")
-            await client.delete(name)
-
-        if self.warm_up:
-            several = min(self.streams, TOGETHER + ALONE)
-            await asyncio.gather(*(feed(f"warm-{number:05d}", number) for number in range(several)))
-            await feed("warm-alone", 0)
-
-    async def _feed(self, client: AsyncClient, stream: int, end: float) -> None:
+    async def _feed(self, client: AsyncClient, stream: int, end: float, slices: float) -> None:
         """One slice after the other, each sent again until it is acknowledged."""
-        while time.monotonic() < end:
+        while time.monotonic() < end and self.acknowledged[stream] < slices:
             number, began = self.acknowledged[stream], time.monotonic()
             values, when = slice_of(stream, number, self.shape), _START + 60 * number
             try:
@@ -186,7 +176,8 @@ class Load:
                     ends = ("opened",) if one["until"] is None else ("opened", "closed")
                     expected |= {(name_of(number), one["id"], what) for what in ends}
         await asyncio.sleep(2)  # what was found last is on its way
-        lines = [json.loads(line) for line in Path(self.delivered).read_text().splitlines()]
+        there = Path(self.delivered)
+        lines = [json.loads(line) for line in there.read_text().splitlines()] if there.exists() else []
         told = [(one["stream"], one["incident"]["id"], one["what"]) for one in lines]
         return {
             "deliveries_expected": len(expected),
@@ -218,17 +209,21 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--shape", default="12,12")
     parser.add_argument("--compare", type=int, default=10, help="streams that are learned again and compared")
-    parser.add_argument("--warm-up", type=int, default=25, help="slices of other streams before the clock starts")
+    parser.add_argument("--known", type=int, default=36, help="slices of each stream before the clock starts")
     parser.add_argument("--port", type=int, default=8766)
     given = parser.parse_args(arguments)
     shape = tuple(int(size) for size in given.shape.split(","))
     with tempfile.TemporaryDirectory() as folder:
         store = os.fspath(Path(folder) / "load.db")
-        load = Load(given.streams, given.seconds, given.kills, shape, store, given.port, given.warm_up)
+        load = Load(given.streams, given.seconds, given.kills, shape, store, given.port, given.known)
         try:
             found = asyncio.run(load.run())
+            print(json.dumps(found), flush=True)  # the rest takes a while
             found |= asyncio.run(load.deliveries())
             found |= asyncio.run(load.compared(list(range(0, given.streams, max(1, given.streams // given.compare)))))
+        except ClientError:
+            print(Path(load.log).read_text()[-4000:], file=sys.stderr)
+            raise
         finally:
             if load.process is not None:
                 load.process.kill()

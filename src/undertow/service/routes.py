@@ -73,10 +73,18 @@ def _stream(request: Request, name: str) -> Stream:
     return _streams(request).get(checked_name(name))
 
 
+def _read(request: Request, name: str) -> Stream:
+    """A stream whose results are in the store: it waits, so not for the loop of events."""
+    stream = _stream(request, name)
+    _streams(request).read_all()
+    return stream
+
+
 @router.get("/streams", response_model=schemas.StreamList)
 def list_streams(request: Request) -> Response:
     """All streams, by name."""
     streams = _streams(request)
+    streams.read_all()
     return as_json({"streams": [answers.info(streams, one) for one in streams.all()]})
 
 
@@ -96,7 +104,7 @@ async def create_stream(request: Request, name: Name, given: schemas.NewStream) 
 @router.get("/streams/{name}", response_model=schemas.StreamInfo, responses=_errors(404))
 def show_stream(request: Request, name: Name) -> Response:
     """One stream."""
-    return as_json(answers.info(_streams(request), _stream(request, name)))
+    return as_json(answers.info(_streams(request), _read(request, name)))
 
 
 @router.delete("/streams/{name}", status_code=204, responses=_errors(404))
@@ -148,14 +156,14 @@ async def push_slices(
 @router.get("/streams/{name}/slices/{sequence}", response_model=schemas.SliceResult, responses=_errors(404))
 def show_slice(request: Request, name: Name, sequence: Sequence_, fields: Fields = "mean") -> Response:
     """What was found in a slice of the past; arrays in single precision."""
-    stream, wanted = _stream(request, name), _fields(fields)
+    stream, wanted = _read(request, name), _fields(fields)
     return as_json(answers.kept_json(_kept(request, stream, sequence), stream.spec, wanted))
 
 
 @router.get("/streams/{name}/frames/{sequence}", response_class=Response, responses={200: _BINARY, **_errors(404)})
 def show_frame(request: Request, name: Name, sequence: Sequence_ | Literal["newest"]) -> Response:
     """A slice as the page draws it: length of the header (uint32), JSON header, four float32 arrays."""
-    stream = _stream(request, name)
+    stream = _read(request, name)
     kept = _kept(request, stream, None if sequence == "newest" else int(sequence))
     header = {"stream": name, "sequence": kept.sequence, "time": kept.time, "numbers": json.loads(kept.numbers)}
     return Response(frames.framed(header, kept.body), media_type="application/octet-stream")
@@ -164,7 +172,7 @@ def show_frame(request: Request, name: Name, sequence: Sequence_ | Literal["newe
 @router.get("/streams/{name}/series", response_model=schemas.Series, responses=_errors(404))
 def show_series(request: Request, name: Name, first: First = 0, last: Last = _END, most: Most = 2000) -> Response:
     """Curves of rank, noise, outlier rate, calibration and weights."""
-    stream = _stream(request, name)
+    stream = _read(request, name)
     return as_json(answers.series(name, _streams(request).store.numbers(stream.key, first, last, most)))
 
 
@@ -178,7 +186,7 @@ def show_cell(
     most: Most = 500,
 ) -> Response:
     """The past of one entry, with its error bars."""
-    stream = _stream(request, name)
+    stream = _read(request, name)
     place, shape = tuple(int(index) for index in position.split(",")), stream.spec.shape
     if len(place) != len(shape) or any(index >= size for index, size in zip(place, shape, strict=True)):
         raise NotFound(f"position must lie within {list(shape)}, got {list(place)}")
@@ -198,7 +206,7 @@ def list_incidents(
     most: Most = 200,
 ) -> Response:
     """Incidents, newest first."""
-    stream = _stream(request, name)
+    stream = _read(request, name)
     found = [json.loads(text) for text in _streams(request).store.incidents(stream.key, most)]
     return as_json({"stream": name, "incidents": [one for one in found if one["open"] or not only_open]})
 
@@ -234,6 +242,7 @@ def grafana_series(
 ) -> Response:
     """Curves as rows, for Grafana's Infinity data source: stream, time in milliseconds, one column for each number."""
     streams, rows = _streams(request), []
+    streams.read_all()
     for one in streams.all() if stream is None else [_stream(request, stream)]:
         for sequence, time, text in streams.store.numbers(one.key, 0, _END, most):
             numbers = {key: value for key, value in json.loads(text).items() if key not in ("weights", "status")}

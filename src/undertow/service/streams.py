@@ -204,6 +204,11 @@ class Streams:
         await self.ask(stream, lambda _: None)
         await asyncio.wrap_future(self.writer.durable([]))
 
+    def read_all(self) -> None:
+        """Until what clients were told can be read: results reach the store a moment after the answer."""
+        with contextlib.suppress(Unavailable):  # what cannot be written will not be read either
+            self.writer.caught_up().result()
+
     async def ask(self, stream: Stream, question: Callable[[Hosted], Any]) -> Any:
         """Anything about the stream's model, after all slices that were accepted."""
         if stream.last is not None:

@@ -31,6 +31,7 @@ class Writer:
         self._waiting: deque[tuple[Sequence[Write], Future[None] | None]] = deque()
         self._bytes = 0
         self._urgent = 0
+        self._busy = False
         self._changed = threading.Condition()
         self._stopping = False
         self.broken: str | None = None
@@ -63,6 +64,18 @@ class Writer:
             self._bytes += _size(writes)
             self._changed.notify_all()
 
+    def caught_up(self) -> Future[None]:
+        """Done when all that was handed over before can be read, or never will be."""
+        done: Future[None] = Future()
+        with self._changed:
+            if self.broken or not (self._busy or self._waiting):
+                done.set_result(None)
+                return done
+            self._waiting.append(((), done))
+            self._urgent += 1
+            self._changed.notify_all()
+        return done
+
     def stop(self) -> None:
         """Write what is waiting, then end."""
         with self._changed:
@@ -85,10 +98,12 @@ class Writer:
 
     def _batch(self) -> list[tuple[Sequence[Write], Future[None] | None]]:
         with self._changed:
+            self._busy = False
             self._changed.wait_for(lambda: self._waiting or self._stopping)
             until = time.monotonic() + _LAZY_SECONDS
             while not self._urgent and not self._stopping and (left := until - time.monotonic()) > 0:
                 self._changed.wait(left)
+            self._busy = bool(self._waiting)
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
             self._bytes -= sum(_size(group) for group, _ in batch)
             self._urgent -= sum(done is not None for _, done in batch)

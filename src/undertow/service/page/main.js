@@ -57,6 +57,8 @@ const flat = (place) => place.reduce((sum, n, mode) => sum * state.stream.shape[
 const label = (mode, n) => state.stream.labels[mode] ? state.stream.labels[mode][n] : String(n);
 
 function plane(values) {
+  const { shape: { length } } = state.stream;
+  if (length === 1 || (length === 2 && state.plane.rows === 0)) return values; // as it came
   const { rows, columns } = sizes(), found = new Float32Array(rows * columns), { shape } = state.stream;
   const stride = shape.map((_, mode) => shape.slice(mode + 1).reduce((a, b) => a * b, 1));
   const base = state.plane.fixed.reduce((sum, n, mode) => sum + (mode === state.plane.rows || mode === state.plane.columns ? 0 : n * stride[mode]), 0);
@@ -65,17 +67,19 @@ function plane(values) {
   return found;
 }
 function range(values) {
-  const step = Math.max(1, Math.floor(values.length / 4096)), some = [];
-  for (let i = 0; i < values.length; i += step) if (Number.isFinite(values[i])) some.push(values[i]);
-  some.sort((a, b) => a - b);
-  return some.length ? [some[Math.floor(some.length * 0.01)], some[Math.floor((some.length - 1) * 0.99)]] : [0, 1];
+  const step = Math.max(1, Math.floor(values.length / 4096)), every = new Float32Array(Math.ceil(values.length / step));
+  let count = 0;
+  for (let i = 0; i < values.length; i += step) if (Number.isFinite(values[i])) every[count++] = values[i];
+  const some = every.subarray(0, count).sort();
+  return count ? [some[Math.floor(count * 0.01)], some[Math.floor((count - 1) * 0.99)]] : [0, 1];
 }
 function draw() {
   const { frame } = state;
   if (!frame || !state.stream) return;
   const { rows, columns } = sizes(), night = dark(), began = performance.now();
   const [data, mean, std, probability] = [frame.data, frame.mean, frame.std, frame.probability].map(plane);
-  const residual = data.map((x, i) => (x - mean[i]) / std[i]);
+  const residual = new Float32Array(data.length);
+  for (let i = 0; i < residual.length; i++) residual[i] = (data[i] - mean[i]) / std[i];
   const [low, high] = range(mean);
   const bad = night ? "#ff9d4d" : "#d1495b";
   const marks = state.marks.filter(inPlane).map((place) => [...planeOf(place), bad]);
@@ -195,8 +199,18 @@ function drawCurves() {
   const names = Object.keys(s.weights);
   charts["weights of the predictors"].draw(s.sequence, names.map((name) => ({ name: name.replace(/_/g, " "), values: s.weights[name] })), { from: 0, to: 1, stacked: true, percent: true, ...common });
 }
+const seriesEnd = () => state.series && state.series.sequence.length ? state.series.sequence.at(-1) + 1 : 0;
+let dueSeries = 0, extended = 0;
+function extendSeries() { // twice a second at most, and once more at the end
+  dueSeries ||= setTimeout(async () => {
+    dueSeries = 0;
+    extended = performance.now();
+    if (!state.stream) return;
+    if (state.fetching) extendSeries(); else await fetchSeries().catch(() => {});
+  }, Math.max(0, 500 - (performance.now() - extended)));
+}
 async function fetchSeries() {
-  const name = state.stream.name, old = state.series, from = old && old.sequence.length ? old.sequence[old.sequence.length - 1] + 1 : 0;
+  const name = state.stream.name, old = state.series, from = seriesEnd();
   if (state.fetching) return;
   state.fetching = true;
   try {
@@ -264,7 +278,7 @@ async function fetchIncidents() {
 }
 
 // ---- streams
-const overview = new Overview(at("streams"), choose);
+const overview = new Overview(at("streams"), at("find"), choose);
 async function choose(name) {
   const found = await getJson(`/api/streams/${name}`);
   Object.assign(state, { stream: found, frame: null, series: null, cell: null, cursor: null, marks: [], live: true, version: null });
@@ -291,14 +305,14 @@ function onFrame(frame) {
   state.stream.next = frame.sequence + 1;
   if (state.live) { state.frame = frame; drawSoon(); }
   const now = performance.now();
-  if (now - (state.seriesAt || 0) > 500) { state.seriesAt = now; fetchSeries().catch(() => {}); }
+  extendSeries();
   if (state.cell && now - state.cellAt > 1000) { state.cellAt = now; drawCell().catch(() => {}); }
 }
 function onOverview(streams) {
   if (overview.update(streams)) fetchStreams().catch(() => {});
   const mine = state.stream && streams.find((one) => one.stream === state.stream.name);
   if (mine && mine.incidents_version !== state.version) { state.version = mine.incidents_version; setTimeout(() => fetchIncidents().catch(() => {}), 150); }
-  if (mine && state.stream) fetchSeries().catch(() => {});
+  if (mine && mine.sequence >= seriesEnd()) extendSeries();
 }
 function onState(on) {
   at("connection").dataset.state = on ? "on" : "off";
