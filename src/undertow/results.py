@@ -244,8 +244,7 @@ class Result:
     def _repr_html_(self) -> str:
         if self.members is not None:
             return notebook.box(repr(self))
-        flagged = int(np.count_nonzero(self.plain("outlier_probability") > 0.5))
-        pairs = [("flagged", f"{flagged:,} entries"), ("rank", str(self.rank)), ("noise", f"{self.noise_std:.3g}")]
+        pairs = [("flagged", self._flagged()), ("rank", str(self.rank)), ("noise", f"{self.noise_std:.3g}")]
         size = "×".join(map(str, self.plain("mean").shape))
         bar = notebook.weights(self.weights) if self.weights else ""
         return notebook.box(f"slice of {size}", notebook.facts(pairs), bar, notebook.status(self.status))
@@ -257,10 +256,13 @@ class Result:
     def _view(self, what: str) -> slices.SliceView:
         self._single(what)
         arrays = {name: self.plain(name) for name in ("mean", "std", "outliers")}
-        flagged = int(np.count_nonzero(self.plain("outlier_probability") > 0.5))
-        title = f"{flagged:,} {'entry' if flagged == 1 else 'entries'} flagged, {', '.join(self.status.codes) or 'ok'}"
+        title = f"{self._flagged()} flagged, {', '.join(self.status.codes) or 'ok'}"
         probability = self.plain("outlier_probability")
         return slices.SliceView(self._names, title, **arrays, probability=probability, data=self._observed())
+
+    def _flagged(self) -> str:
+        count = int(np.count_nonzero(self.plain("outlier_probability") > 0.5))
+        return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
     def _observed(self) -> Floats | None:
         """The slice as it came, NaN where nothing was observed; None where it is not at hand."""

@@ -1,9 +1,12 @@
 """Periods that are found, and what profiles and deviations say, against plain versions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax import tree
 
 from undertow.tracker import season as seasons
 
@@ -160,3 +163,16 @@ def test_a_new_season_says_nothing_until_its_noise_is_known():
     assert np.isnan(said[0]).all()
     assert np.isnan(said[1]).all()
     assert np.isfinite(said[2]).all()
+
+
+def test_nor_does_a_new_week():
+    """However badly the days have done: what was never compared has lost nothing yet."""
+    slices = wave(28, 4, noise=3)
+    slices[20:] += 30
+    season = follow(seasons.start(ENTRIES, period=4), slices)
+    day = replace(
+        season, profiles=season.profiles[:1], periods=(4,), deviation=tree.map(lambda one: one[:1], season.deviation)
+    )
+    said, alone = (seasons.predict(one, ENTRIES) for one in (season, day))
+    np.testing.assert_allclose(said.mean, alone.mean)
+    np.testing.assert_allclose(said.variance, alone.variance)

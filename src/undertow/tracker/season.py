@@ -302,18 +302,21 @@ def predicted(deviation: LevelState, profile: Array) -> tuple[Prediction, Array]
     nothing = jnp.zeros(profile.shape[1])
     said = jax.vmap(lambda one: LEVEL.predict(one, Given(nothing, nothing, nothing)))(deviation)
     known = jnp.isfinite(profile)
+    # Until two slices were compared with a profile its noise is not known: a guess would widen all error bars.
+    judged = known & (deviation.count > 0).any(1)[:, None]
     evidence = jax.scipy.special.logsumexp(TEMPER * deviation.score, axis=1)
-    share = jnp.where(known, jax.nn.softmax(jnp.where(known, evidence, -1e30), axis=0), 0)
+
+    def shares(of: Array) -> Array:
+        return jnp.where(of, jax.nn.softmax(jnp.where(of, evidence, -1e30), axis=0), 0)
+
+    share = shares(judged)
     means = jnp.where(known, profile + jnp.where(deviation.seen, said.mean, 0), 0)
     mean = (share * means).sum(0)
     variance = (share * (said.variance + (means - mean) ** 2)).sum(0)
-    unknown = ~known.any(0)
-    # Until two slices were compared with the profile its noise is not known: a guess would widen all error bars.
-    guessed = unknown | ~(deviation.count > 0).any()
-    alone = (share * jnp.where(known, profile, 0)).sum(0)
+    alone = (shares(known) * jnp.where(known, profile, 0)).sum(0)
     noise = (share * said.noise).sum(0)
-    made = [jnp.where(guessed, jnp.nan, part) for part in (mean, variance, noise)]
-    return Prediction(*made), jnp.where(unknown, jnp.nan, alone)
+    made = [jnp.where(judged.any(0), part, jnp.nan) for part in (mean, variance, noise)]
+    return Prediction(*made), jnp.where(known.any(0), alone, jnp.nan)
 
 
 @program()

@@ -102,9 +102,10 @@ def _weights(axes: Any, view: ModelView) -> None:
     weights = np.array([moment.weights for moment in view.moments]).T
     now = zip(view.predictors, weights[:, -1], strict=True)
     names = [f"{short(name.replace('_', ' '))} {share:.0%}" for name, share in now]
-    axes.stackplot(index, weights, labels=names, colors=SHARES[: len(names)], linewidth=0)
+    areas = axes.stackplot(index, weights, labels=names, colors=SHARES[: len(names)], linewidth=0)
     plain(axes, "weights of the predictors").set(ylim=(0, 1), xlabel="slice")
-    axes.legend(fontsize=6.5, loc="lower left", framealpha=0.8, labelspacing=0.2, handlelength=1)
+    # Beside the areas, in their order from above: they leave no room of their own.
+    axes.legend(areas[::-1], names[::-1], fontsize=6.5, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
 def _rank_and_noise(axes: Any, view: ModelView) -> None:
@@ -125,9 +126,7 @@ def _calibration(axes: Any, view: ModelView) -> None:
     nominal = [_within(limit) for limit in limits]
     axes.plot([0, 1], [0, 1], color=SOFT, linewidth=0.8, linestyle=":")
     axes.plot(nominal, below, color=DEEP, linewidth=1.6)
-    plain(axes, "calibration of the error bars", "observed within").set(
-        xlabel="should be within", xlim=(0, 1), ylim=(0, 1)
-    )
+    plain(axes, "calibration: share observed within").set(xlabel="should be within", xlim=(0, 1), ylim=(0, 1))
 
 
 def _within(limit: float) -> float:
