@@ -7,8 +7,6 @@ answer is not worse than the best predictor for long.
 
 from __future__ import annotations
 
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,7 +46,7 @@ def averaged(weights: Array, errors: Array, entries: Array | float) -> Array:
     return mean
 
 
-def simplex_weights(gram: Array, absent: Array | None = None) -> Array:
+def simplex_weights(gram: Array, absent: Array | None = None, sizes: Array | None = None) -> Array:
     """argmin wᵀ E w over w ≥ 0, Σ w = 1 (K,).
 
     The minimum lies inside one face of the simplex, where it has a closed form: all faces are tried together.
@@ -56,41 +54,45 @@ def simplex_weights(gram: Array, absent: Array | None = None) -> Array:
     Args:
         gram: E (K, K).
         absent: Who has nothing to say and gets no weight (K,); not everybody.
+        sizes: If given, a set of weights for each of several E, in which the errors of predictor k are `sizes[j, k]`
+            times as large (J, K): in units of these errors all of them are one problem.
     """
     size = gram.shape[0]
     squares = jnp.diag(gram)
     own = jnp.sqrt(jnp.maximum(squares, 1e-12 * squares.max() + 1e-30))
     regular = gram / own / own[:, None] + RIDGE * jnp.eye(size)
-    faces = jnp.asarray(_faces(size))
-    inside = faces[:, :, None] & faces[:, None, :]
-    blocks = jnp.where(inside, regular, 0) + jnp.eye(size) * ~faces[:, :, None]
-    ones = jnp.where(faces, own.min() / own, 0)
-    solved = _solved(blocks, ones) * ones
-    feasible = (solved >= 0).all(1)
+    all_own = own[None] if sizes is None else own * sizes
+    ones = all_own.min(1, keepdims=True) / all_own
+    faces = _faces(size)
+    solved = jnp.where(faces, _solved(regular, ones) * ones[:, :, None], 0)
+    feasible = (solved >= 0).all(1) & faces.any(0)
     if absent is not None:
-        feasible &= ~(faces & absent).any(1)
+        feasible &= ~(faces & absent[:, None]).any(0)
     # The loss of a face is one over its sum.
-    gain = solved.sum(1) * (1 + ALIKE * faces.sum(1))
-    best: Array = solved[jnp.argmax(jnp.where(feasible, gain, -jnp.inf))]
-    return best / best.sum()
+    gain = solved.sum(1) * (1 + ALIKE * faces.sum(0))
+    best = jnp.argmax(jnp.where(feasible, gain, -jnp.inf), axis=1)
+    weights = jnp.take_along_axis(solved, best[:, None, None], axis=2)[:, :, 0]
+    weights = weights / weights.sum(1, keepdims=True)
+    chosen: Array = weights[0] if sizes is None else weights
+    return chosen
 
 
-def _solved(matrices: Array, right: Array) -> Array:
-    """A⁻¹ b of many small positive definite matrices (F, K, K) and right sides (F, K), by elimination.
+def _solved(matrix: Array, right: Array) -> Array:
+    """A⁻¹ b on every face, for right sides (J, K): (J, K, 2ᴷ), where rows of predictors outside a face mean nothing.
 
-    Not by LAPACK: calls of it for hundreds of matrices, in several programs at once, can wait for each other for ever.
+    Gauss–Jordan elimination of one predictor after the other, each time with and without it: what faces have in common
+    is eliminated once. Not by LAPACK: calls of it for hundreds of matrices, in several programs at once, can wait for
+    each other for ever.
     """
-
-    def eliminate(column: Array, wide: Array) -> Array:
-        row = wide[:, column] / wide[:, column, column][:, None]
-        wide = wide - wide[:, :, column][:, :, None] * row[:, None, :]
-        return wide.at[:, column].set(row)
-
-    wide = jnp.concatenate([matrices, right[:, :, None]], axis=2)
-    solved: Array = jax.lax.fori_loop(0, matrices.shape[1], eliminate, wide)[:, :, -1]
-    return solved
+    wide = jnp.concatenate([matrix, right.T], axis=1)[:, :, None]  # (K, columns that are left, faces so far)
+    for column in range(len(matrix)):
+        row = wide[column, 1:] / wide[column, 0]
+        others = wide[:, 1:] - wide[:, :1] * row
+        with_it = jnp.concatenate([others[:column], row[None], others[column + 1 :]])
+        wide = jnp.concatenate([wide[:, 1:], with_it], axis=2)
+    return jnp.moveaxis(wide, 1, 0)
 
 
 def _faces(size: int) -> np.ndarray:
-    """Every set of predictors but the empty one."""
-    return np.array(list(itertools.product([False, True], repeat=size))[1:])
+    """Every set of predictors, in the order in which `_solved` has them (K, 2ᴷ); the first is the empty one."""
+    return (np.arange(2**size) >> np.arange(size)[:, None]) % 2 == 1

@@ -196,14 +196,20 @@ def judge(
     away = (values - level.mean) ** 2 / (level.variance + level.noise)
     trusted = weight * jnp.minimum(1, SUSPICIOUS**2 / jnp.maximum(away, 1e-6))
     trusted = jnp.where(core.seen > 2, trusted, weight)
-    first = _told(core, values, level, season, from_cp, scale, trusted, weight)
     previous = averaged(core.sets, core.paces, weight.sum())
-    probability, _, _ = _outliers(core, values, mask, scale, previous, first)
-    # Once more without what is an outlier by all of them: one that is not seen by a predictor misleads it everywhere.
-    clean = weight * (1 - jnp.where(core.seen < 2, 0, probability))
-    said = _told(core, values, level, season, from_cp, scale, clean, clean)
+
+    def told(_: int, before: tuple[Array, Array, Array, _Told]) -> tuple[Array, Array, Array, _Told]:
+        said = _told(core, values, level, season, from_cp, scale, *before[:2])
+        probability, _, _ = _outliers(core, values, mask, scale, previous, said)
+        clean = weight * (1 - jnp.where(core.seen < 2, 0, probability))
+        return clean, clean, probability, said
+
+    # Twice, the second time without what is an outlier by all of them: one that is not seen by a predictor misleads it
+    # everywhere.
+    nothing = jnp.zeros((core.sets.shape[1], values.size), values.dtype)
+    unsaid = _Told(nothing, nothing, nothing, nothing, nothing[:, 0] > 0)
+    _, _, probability, said = jax.lax.fori_loop(0, 2, told, (trusted, weight, weight, unsaid))
     means, absent = said.means, said.absent
-    probability, _, _ = _outliers(core, values, mask, scale, previous, said)
     x = scales.plain(jnp.where(mask, values, 0), scale)
     size = (x**2).sum() / jnp.maximum(weight.sum(), 1)
     usual = jnp.where(core.size > 0, 0.9 * core.size + 0.1 * size, size)
@@ -227,9 +233,9 @@ def judge(
     gram, past_gram = jnp.where(judged, gram, core.gram), jnp.where(judged, past_gram, core.past_gram)
     paces = jnp.where(judged, paces, core.paces)
     gains = _gains(core.refits)
-    sets, as_they_answer = (
-        jax.vmap(simplex_weights, (0, None))(errors_of, absent) for errors_of in (gram, gram * gains * gains[:, None])
-    )
+    sizes = jnp.stack([jnp.ones_like(gains), gains])
+    both = jax.vmap(simplex_weights, (0, None, None))(gram, absent, sizes)
+    sets, as_they_answer = both[:, 0], both[:, 1]
     weights, answering = (averaged(one, paces, weight.sum()) for one in (sets, as_they_answer))
     past_weights = simplex_weights(past_gram[PAST_PACE], jnp.zeros(PAST, bool).at[-1].set(absent[len(NAMES) - 1]))
     probability, mean, variance = _outliers(core, values, mask, scale, weights, said)
@@ -278,6 +284,7 @@ def judge(
     )
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class _Told:
     """What all predictors say of every entry (K, n): means, variances and noises as corrected by what they were worth.
