@@ -95,4 +95,5 @@ def _solved(matrix: Array, right: Array) -> Array:
 
 def _faces(size: int) -> np.ndarray:
     """Every set of predictors, in the order in which `_solved` has them (K, 2ᴷ); the first is the empty one."""
-    return (np.arange(2**size) >> np.arange(size)[:, None]) % 2 == 1
+    faces: np.ndarray = (np.arange(2**size) >> np.arange(size)[:, None]) % 2 == 1
+    return faces

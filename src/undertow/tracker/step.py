@@ -199,8 +199,8 @@ def judge(
     previous = averaged(core.sets, core.paces, weight.sum())
 
     def told(_: int, before: tuple[Array, Array, Array, _Told]) -> tuple[Array, Array, Array, _Told]:
-        said = _told(core, values, level, season, from_cp, scale, *before[:2])
-        probability, _, _ = _outliers(core, values, mask, scale, previous, said)
+        said = _told(core, values, level, season, from_cp, scale, before[0], before[1])
+        probability = _outliers(core, values, mask, scale, previous, said)[0]
         clean = weight * (1 - jnp.where(core.seen < 2, 0, probability))
         return clean, clean, probability, said
 
