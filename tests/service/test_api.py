@@ -137,6 +137,15 @@ def test_bad_requests_get_one_sentence_and_change_nothing(client, method, path, 
     assert client.get("/api/streams/a").json()["next"] == 0
 
 
+def test_a_refusal_says_what_to_do(client):
+    for path, content, sentence in (
+        ("/api/streams/a/slices", {"values": [[1, 2]]}, "the shape of the stream, [3, 4], got [1, 2]"),
+        ("/api/stream", {}, "/openapi.json lists what there is"),
+        ("/healthz", {}, "POST is not for this address"),
+    ):
+        assert sentence in client.post(path, json=content).json()["error"]
+
+
 @pytest.mark.parametrize("content", [b"", b"no numpy", npy(np.array(["x"] * 12).reshape(3, 4)), npy(np.zeros((2, 2)))])
 def test_bad_numpy_files_are_refused(client, content):
     assert client.post("/api/streams/a/slices", content=content, headers=NPY).status_code == 422

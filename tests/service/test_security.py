@@ -35,6 +35,7 @@ def test_a_token_is_asked_for(tmp_path):
 
 def test_names_that_are_made_to_point_here_are_refused(client):
     assert client.get("/api/streams", headers={"host": "evil.example:8765"}).status_code == 421
+    assert 'undertow_refused_total{status="421"} 1.0' in client.get("/metrics").text
 
 
 def test_pages_of_other_sites_are_refused(client):

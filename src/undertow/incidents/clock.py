@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,19 @@ class Clock:
     def restore(self, state: Mapping[str, Any]) -> None:
         """What `state` gave."""
         self._last, self._steps = state["last"], [float(one) for one in state["steps"]]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A slice: its number, its time as it is shown, and the clock that knows how far apart slices are."""
+
+    number: int
+    time: str | float | None
+    clock: Clock
+
+    def back(self, slices: int) -> Moment:
+        """The slice this many before; its time is about when it was."""
+        return self if slices == 0 else Moment(self.number - slices, self.clock.before(slices), self.clock)
 
 
 def as_datetime(time: Any) -> np.datetime64 | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from undertow.incidents.incident import Incident
 from undertow.incidents.ongoing import NUMBERS, Open
+from undertow.incidents.register import Register
 from undertow.incidents.scores import Scorer
 
 if TYPE_CHECKING:
@@ -27,22 +28,22 @@ def packed(watch: Incidents) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "false_alarms": watch.false_alarms.text,
         "slices": watch._slices,
         "learned": watch._learned,
-        "count": watch._count,
+        "count": watch._register.count,
         "found": watch._found,
         "alarms": watch._alarms,
         "tested": watch._tested,
         "clock": watch._clock.state(),
         "feedback": watch._feedback,
-        "recent": [one.to_json() for one in watch._recent],
+        "recent": [one.to_json() for one in watch._register.recent],
         "open": [
             {"incident": one.incident.to_json(), **{name: getattr(one, name) for name in NUMBERS}}
-            for one in watch._open
+            for one in watch._register.open
         ],
     }
     arrays = watch._scorer.arrays() | watch._stuck.arrays()
-    size, count = int(np.prod(watch.shape)), len(watch._open)
+    size, count = int(np.prod(watch.shape)), len(watch._register.open)
     for name in ("members", "counted"):
-        arrays[f"open.{name}"] = np.array([getattr(one, name) for one in watch._open]).reshape(count, size) > 0
+        arrays[f"open.{name}"] = np.array([getattr(one, name) for one in watch._register.open]).reshape(count, size) > 0
     return header, arrays
 
 
@@ -70,9 +71,9 @@ def restore(watch: Incidents, header: Mapping[str, Any], arrays: Mapping[str, ND
     ]
     watch._stuck.restore(dict(arrays))
     watch._clock.restore(header["clock"])
-    watch._scorer, watch._open = scorer, opened
-    watch._recent = [Incident.from_json(one) for one in header["recent"]]
-    watch._slices, watch._learned, watch._count = (int(header[name]) for name in ("slices", "learned", "count"))
+    recent = [Incident.from_json(one) for one in header["recent"]]
+    watch._scorer, watch._register = scorer, Register(watch.names, opened, recent, int(header["count"]))
+    watch._slices, watch._learned = int(header["slices"]), int(header["learned"])
     watch._found = [int(one) for one in header["found"]]
     watch._alarms, watch._tested = float(header["alarms"]), float(header["tested"])
     watch._feedback = [dict(one) for one in header["feedback"]]

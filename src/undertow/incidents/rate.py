@@ -93,6 +93,11 @@ def online_fdr(slice_number: int, discoveries: list[int], level: float) -> float
     return min(wealth, LARGEST)
 
 
+def sure(surprise: float, level: float) -> float:
+    """Share of real ones among incidents like this one, if real ones are as frequent as the false ones accepted."""
+    return 1 / (1 + math.exp(min(-surprise - math.log(level), 700.0)))
+
+
 def remembered(discoveries: list[int], slice_number: int) -> list[int]:
     """With one more; the oldest count for next to nothing."""
     return [*discoveries, slice_number][-_KEPT:]

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.incidents.grouping import FEWEST
+from undertow.incidents.grouping import FEWEST, within
+from undertow.incidents.incident import Incident
 from undertow.incidents.tails import PooledLaw, Tails, combined, largest, reference
 
 FAMILIES = ("entry", "lasting", "row", "slice")
+CANDIDATES = len(FAMILIES) + 1
+"""Among which the rate of false incidents is divided: the families, and dead sensors."""
 LASTING = 4
 """Slices over which entries that stay off on one side are summed up."""
 CAP = 6.0
@@ -168,6 +171,21 @@ class Scorer:
     def place_of(self, mode: int, index: int) -> int:
         """The place of a row among all rows."""
         return int(sum(self.shape[:mode])) + index
+
+    def raise_bar(self, incident: Incident, factor: float) -> None:
+        """What surprises of its entries and rows, or of slices, are divided by, is multiplied by a factor."""
+        bars = self.bars
+        if incident.kind in ("slice", "scene"):
+            bars["slice"] = bars["slice"] * factor
+            return
+        where = np.zeros(self.shape, bool)
+        for position in incident.entries:
+            where[position] = True
+        for mode, index in incident.rows:
+            bars["row"][self.place_of(mode, index)] *= factor
+        inside = (where | within(where, incident.rows)).ravel()
+        for name in ("entry", "lasting"):
+            bars[name] = np.where(inside, bars[name] * factor, bars[name])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything that was learned, by name."""

@@ -10,31 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.incidents import files, ongoing
-from undertow.incidents.clock import Clock, as_datetime
+from undertow.incidents import files
+from undertow.incidents.clock import Clock, Moment, as_datetime
+from undertow.incidents.dead import died
 from undertow.incidents.finding import earlier, find
-from undertow.incidents.grouping import MOST, within
 from undertow.incidents.incident import Change, Incident
 from undertow.incidents.naming import Names
-from undertow.incidents.ongoing import Open, believed, enlarge, followed, joins, measure, spoils, still
-from undertow.incidents.rate import FalseAlarms, online_fdr, remembered
+from undertow.incidents.ongoing import enlarge, joins, measure, spoils
+from undertow.incidents.rate import FalseAlarms, online_fdr, remembered, sure
 from undertow.incidents.reading import Bools, Seen, read
-from undertow.incidents.scores import FAMILIES, Scorer, Scores
+from undertow.incidents.register import Register
+from undertow.incidents.scores import CANDIDATES, FAMILIES, Scorer, Scores
 from undertow.incidents.stuck import Stuck
 from undertow.serialization.container import from_bytes, to_bytes
 
 UNSETTLED, WARM_UP = 5, 30
 """Slices from which nothing is learned, and in which nothing is opened: a model must get to know its stream."""
-CALM = 10
-"""Observed slices in a row without it, after which an incident is closed."""
 LEAST_MEMORY, MOST_MEMORY = 1000.0, 20000.0
 """Slices that tails of families remember; as many as ten false incidents need, between these."""
-RECENT = 100
-"""Closed incidents that are kept, so that users can say something about them."""
 LEAST_FACTOR, MOST_FACTOR = 1.25, 20.0
 """By which a false alarm raises the bar."""
-CANDIDATES = len(FAMILIES) + 1
-"""Among which the rate of false incidents is divided: the families, and dead sensors."""
 
 
 class Incidents:
@@ -81,10 +76,8 @@ class Incidents:
         self._clock = Clock(step)
         self._scorer = Scorer(self.shape)
         self._stuck = Stuck.new(int(np.prod(self.shape)))
-        self._open: list[Open] = []
-        self._recent: list[Incident] = []
+        self._register = Register(self.names)
         self._slices = self._learned = 0
-        self._count = 0
         self._found: list[int] = []
         self._alarms, self._tested = 0.0, 0.0
         self._feedback: list[dict[str, Any]] = []
@@ -92,12 +85,12 @@ class Incidents:
     @property
     def open(self) -> tuple[Incident, ...]:
         """Incidents that last, oldest first."""
-        return tuple(one.incident for one in self._open)
+        return tuple(one.incident for one in self._register.open)
 
     @property
     def recent(self) -> tuple[Incident, ...]:
         """Closed incidents, the newest first; some hundred are kept."""
-        return tuple(reversed(self._recent))
+        return tuple(reversed(self._register.recent))
 
     @property
     def slices(self) -> int:
@@ -107,7 +100,7 @@ class Incidents:
     @property
     def count(self) -> int:
         """Incidents so far."""
-        return self._count
+        return self._register.count
 
     @property
     def feedbacks(self) -> tuple[dict[str, Any], ...]:
@@ -132,12 +125,12 @@ class Incidents:
         if self.false_alarms.kind == "time" and self._clock.step is None and as_datetime(time) is None:
             self.false_alarms.per_slice(None)
         shown = self._clock.tick(time)
-        number = self._slices
+        now = Moment(self._slices, shown, self._clock)
         self._slices += 1
         if not seen.observed.any():
             return []
         self._learned += 1
-        return self._looked_at(seen, number, shown)
+        return self._looked_at(seen, now)
 
     def feedback(self, id: int, false_alarm: bool = True) -> list[Change]:
         """Say that an incident was a false alarm (or, after all, was none).
@@ -155,24 +148,23 @@ class Incidents:
         Raises:
             KeyError: There is no such incident any more.
         """
-        incident = next((one for one in (*self.open, *self._recent) if one.id == id), None)
+        incident = self._register.find(id)
         if incident is None:
             raise KeyError(f"there is no incident {id} that is open or recent: look at `open` and `recent`")
         if bool(incident.false_alarm) == false_alarm:
             return []
         for one in [one for one in self._feedback if one["id"] == id]:
             self._feedback.remove(one)
-            self._raise_bar(incident, 1 / one["factor"])
+            self._scorer.raise_bar(incident, 1 / one["factor"])
         if false_alarm:
             factor = min(max(LEAST_FACTOR, LEAST_FACTOR * incident.surprise / self._usual_bar()), MOST_FACTOR)
-            self._raise_bar(incident, factor)
+            self._scorer.raise_bar(incident, factor)
             told = {"id": id, "kind": incident.kind, "where": incident.where, "factor": factor, "slice": self._slices}
             self._feedback.append(told)
         said = replace(incident, false_alarm=false_alarm)
         if incident.open:
-            self._close(next(one for one in self._open if one.incident.id == id), said)
-            return [Change("closed", self._recent[-1])]
-        self._recent[[one.id for one in self._recent].index(id)] = said
+            return [self._register.close(next(one for one in self._register.open if one.incident.id == id), said)]
+        self._register.corrected(said)
         return [Change("updated", said)]
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -195,21 +187,18 @@ class Incidents:
         """Go on from what `to_bytes` gave."""
         self.restore(*from_bytes(content, "of incidents"))
 
-    def _looked_at(self, seen: Seen, number: int, time: str | float | None) -> list[Change]:
-        owned = np.zeros(seen.observed.size, bool)
-        for one in self._open:
-            owned |= one.members
+    def _looked_at(self, seen: Seen, now: Moment) -> list[Change]:
         if seen.values is not None:
             self._stuck.learn(seen.values)
-        scores = self._scorer.score(seen.innovation, owned, seen.off)
-        changes = self._last(seen, scores, number, time)
+        scores = self._scorer.score(seen.innovation, self._register.members(), seen.off)
+        changes = self._register.go_on(seen, scores, self._stuck, now)
         level = self._level()
         alarmed = np.zeros(len(FAMILIES), bool)
         if self._learned > WARM_UP and level is not None:
             alarmed = scores.surprise >= -math.log(level / CANDIDATES)
             if alarmed.any():
-                changes += self._opened(seen, scores, alarmed, level, number, time)
-            changes += self._dead(seen, level, number, time)
+                changes += self._opened(seen, scores, alarmed, level, now)
+            changes += died(self._register, seen, self._stuck, self._scorer.bars["entry"], level, now)
         if self._learned > UNSETTLED:
             self._learn(seen, scores, alarmed, level)
         return changes
@@ -227,9 +216,7 @@ class Incidents:
         return -math.log(level / CANDIDATES)
 
     def _learn(self, seen: Seen, scores: Scores, alarmed: NDArray[np.bool_], level: float | None) -> None:
-        kept = np.ones(seen.observed.size, bool)
-        for one in self._open:
-            kept &= ~one.members
+        kept = ~self._register.members()
         # Of the alarms as many are false as were asked for: that share of them is learned from, the rest is real.
         asked = (level or 0.0) * self._tested + 1
         weight = np.where(alarmed, min(1.0, asked / (self._alarms + 1)), 1.0)
@@ -237,133 +224,31 @@ class Incidents:
         # A slice that has been odd for so long that a new model would know the stream by now is how the stream is:
         # entries are learned again, or it would never end.
         again = not seen.off and any(
-            one.incident.kind == "slice" and self._slices - one.incident.since > WARM_UP for one in self._open
+            one.incident.kind == "slice" and self._slices - one.incident.since > WARM_UP for one in self._register.open
         )
         self._scorer.learn(scores, seen.innovation, kept, weight, memory, again)
         self._tested = self._tested * (1 - 1 / memory) + 1
         self._alarms = self._alarms * (1 - 1 / memory) + bool(alarmed.any())
 
-    def _last(self, seen: Seen, scores: Scores, number: int, time: str | float | None) -> list[Change]:
-        """What becomes of the incidents that are open."""
-        changes = []
-        for one in list(self._open):
-            here = one.members & seen.observed
-            if not here.any():
-                continue
-            if one.incident.kind == "dead":
-                same = seen.dead if seen.values is None else self._stuck.run > 0
-                lasts = bool((one.members & same).any())
-                gone = not lasts
-            else:
-                lasts, gone = still(one, seen, scores), False
-            if lasts:
-                one.calm = 0
-                one.incident = replace(one.incident, last=number, last_time=time)
-                measure(one, seen, scores, self.names)
-            else:
-                one.calm += 1
-            kind = believed(one, seen, scores)
-            if kind is not None:
-                self._close(one, replace(one.incident, kind=kind, last=number, last_time=time))
-            elif gone or one.calm >= CALM:
-                self._close(one, replace(one.incident, kind="change") if followed(one, seen) else one.incident)
-            else:
-                continue
-            changes.append(Change("closed", self._recent[-1]))
-        return changes
-
-    def _opened(
-        self, seen: Seen, scores: Scores, alarmed: Bools, level: float, number: int, time: str | float | None
-    ) -> list[Change]:
+    def _opened(self, seen: Seen, scores: Scores, alarmed: Bools, level: float, now: Moment) -> list[Change]:
         """A new incident, or a larger one."""
         found = find(self._scorer, seen, scores, alarmed)
         if found is None:
             return []
         surprise = float(scores.surprise.max() - math.log(CANDIDATES))
-        sure = _sure(surprise, level)
         self._found = remembered(self._found, self._learned - WARM_UP)
-        members = found.entries | within(found.entries, found.rows)
-        if found.kind == "slice":
-            members = np.ones(self.shape, bool)
-        if any(spoils(one, found, seen) for one in self._open):
+        if any(spoils(one, found, seen) for one in self._register.open):
             return []
-        for one in self._open:
-            if joins(one, found, number):
-                enlarge(one, found, members.ravel())
-                one.incident = replace(
-                    one.incident, surprise=max(one.incident.surprise, surprise), last=number, last_time=time
-                )
+        for one in self._register.open:
+            if joins(one, found, now.number):
+                enlarge(one, found, self._register.belonging(found.kind, found.entries.ravel(), found.rows))
+                most = max(one.incident.surprise, surprise)
+                one.incident = replace(one.incident, surprise=most, last=now.number, last_time=now.time)
                 one.calm = 0
                 measure(one, seen, scores, self.names)
                 return [Change("updated", one.incident)]
-        since = number - earlier(self._scorer, scores, found) if alarmed[FAMILIES.index("lasting")] else number
-        began = time if since == number else self._clock.before(number - since)
-        self._count += 1
-        incident = Incident(self._count, found.kind, since, number, since_time=began, last_time=time, rows=found.rows)
-        incident = replace(incident, surprise=surprise, probability=sure)
-        one = Open(incident, members.ravel(), found.entries.ravel().copy())
+        back = earlier(self._scorer, scores, found) if alarmed[FAMILIES.index("lasting")] else 0
+        entries, probability = found.entries.ravel(), sure(surprise, level)
+        one = self._register.begin(found.kind, now.back(back), now, entries, surprise, probability, found.rows)
         measure(one, seen, scores, self.names)
-        self._open.append(one)
         return [Change("opened", one.incident)]
-
-    def _dead(self, seen: Seen, level: float, number: int, time: str | float | None) -> list[Change]:
-        """Sensors that have died, as one incident for all that do in the same slice.
-
-        By how long they stay at one number usually; without the values, as the model says.
-        """
-        dead, surprise, run = seen.dead, 0.0, 0
-        if seen.values is not None:
-            unusual = np.where(seen.observed, self._stuck.surprise() / self._scorer.bars["entry"], 0.0)
-            dead = unusual > math.log(CANDIDATES * unusual.size / level)
-            surprise = float(unusual.max() - math.log(CANDIDATES * unusual.size))
-        known = np.zeros(seen.dead.size, bool)
-        for one in self._open:
-            known |= one.members if one.incident.kind in ("dead", "slice") else False
-        fresh = dead & ~known
-        if not fresh.any():
-            return []
-        if seen.values is not None:
-            run = int(self._stuck.run[fresh].max())
-        changes = []
-        for one in list(self._open):
-            if one.incident.kind not in ("dead", "slice") and (one.members & fresh).sum() > MOST * one.counted.sum():
-                one.incident = replace(one.incident, kind="dead", rows=(), last=number, last_time=time)
-                one.members = one.members & dead
-                one.counted = one.members.copy()
-                ongoing.name(one, np.zeros(fresh.size), self.names)
-                fresh &= ~one.members
-                changes.append(Change("updated", one.incident))
-        if fresh.any():
-            self._count += 1
-            since, began = number - run, self._clock.before(run) if run else time
-            incident = Incident(self._count, "dead", since, number, since_time=began, last_time=time)
-            incident = replace(incident, surprise=surprise, probability=_sure(surprise, level) if run else 1.0)
-            one = Open(incident, fresh.copy(), fresh.copy())
-            ongoing.name(one, np.zeros(fresh.size), self.names)
-            self._open.append(one)
-            changes.append(Change("opened", one.incident))
-        return changes
-
-    def _close(self, one: Open, incident: Incident) -> None:
-        self._open.remove(one)
-        closed = replace(incident, until=incident.last, until_time=incident.last_time)
-        self._recent = [*self._recent, closed][-RECENT:]
-
-    def _raise_bar(self, incident: Incident, factor: float) -> None:
-        bars = self._scorer.bars
-        if incident.kind in ("slice", "scene"):
-            bars["slice"] = bars["slice"] * factor
-            return
-        where = np.zeros(self.shape, bool)
-        for position in incident.entries:
-            where[position] = True
-        for mode, index in incident.rows:
-            bars["row"][self._scorer.place_of(mode, index)] *= factor
-        inside = (where | within(where, incident.rows)).ravel()
-        for name in ("entry", "lasting"):
-            bars[name] = np.where(inside, bars[name] * factor, bars[name])
-
-
-def _sure(surprise: float, level: float) -> float:
-    """Share of real ones among incidents like this one, if real ones are as frequent as the false ones accepted."""
-    return 1 / (1 + math.exp(min(-surprise - math.log(level), 700.0)))

@@ -80,7 +80,11 @@ def make_app(
     _add_health(app)
     _add_errors(app)
     _document_errors(app)
-    return Guard(app, settings, read_only=read_only)
+
+    def refused(status: int) -> None:
+        app.state.metrics.refused.labels(str(status)).inc()
+
+    return Guard(app, settings, read_only=read_only, refused=refused)
 
 
 def _courier(settings: Settings) -> Courier | None:
@@ -143,7 +147,10 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        return refused(request, error.status_code, str(error.detail), dict(error.headers or {}))
+        nowhere = "there is nothing at this address: /openapi.json lists what there is"
+        message = {404: nowhere, 405: f"{request.method} is not for this address: see /openapi.json"}
+        detail = message.get(error.status_code, str(error.detail))
+        return refused(request, error.status_code, detail, dict(error.headers or {}))
 
     @app.exception_handler(TimeoutError)
     async def too_slow(request: Request, error: TimeoutError) -> Response:

@@ -79,6 +79,9 @@ def _checked(row: Mapping[str, Any], number: int, spec: Spec) -> Given:
     time = row.get("time")
     if time is not None and (not isinstance(time, (str, int, float)) or isinstance(time, bool)):
         raise Invalid(f"time must be a date or seconds since 1970, got {time!r:.60}")
+    if row["values"].shape != spec.shape:
+        got = list(row["values"].shape)
+        raise Invalid(f"slice {number}: values must have the shape of the stream, {list(spec.shape)}, got {got}")
     try:
         found = as_slice(row["values"], shape=spec.shape)
     except (ValueError, TypeError) as error:

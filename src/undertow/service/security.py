@@ -42,8 +42,15 @@ class Guard:
     (which keeps out names that are made to point to loopback), or hide its origin.
     """
 
-    def __init__(self, app: Any, settings: Settings, *, read_only: bool = False) -> None:
-        self.app, self._token, self._read_only = app, settings.token, read_only
+    def __init__(
+        self,
+        app: Any,
+        settings: Settings,
+        *,
+        read_only: bool = False,
+        refused: Callable[[int], None] = lambda status: None,
+    ) -> None:
+        self.app, self._token, self._read_only, self._told = app, settings.token, read_only, refused
         self._any_host = not is_loopback(settings.host)
         self._hosts = {"localhost", "127.0.0.1", "[::1]", settings.host.lower(), *map(str.lower, settings.names)}
 
@@ -55,7 +62,9 @@ class Guard:
         refusal = self._refused(scope)
         if refusal is None:
             await self.app(scope, receive, _with_headers(send) if scope["type"] == "http" else send)
-        elif scope["type"] == "websocket":
+            return
+        self._told(refusal[0])
+        if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refusal[1][:100]})
         else:
             await _refuse(_with_headers(send), *refusal)

@@ -6,11 +6,11 @@ export function showIncidents(list, incidents, { jump, said }) {
     const item = document.createElement("li"), row = text("div", "", "row");
     item.dataset.id = one.id;
     item.dataset.false = one.false_alarm === true;
-    const go = text("button", one.sentence, "jump");
+    const go = text("button", one.sentence.replace(/(\d{4}-\d\d-\d\d)T(?=\d)/g, "$1 "), "jump");
     go.type = "button";
     go.title = "Show the moment and the cells";
     go.onclick = () => jump(one);
-    const facts = text("span", `${one.kind} · ${one.count} ${one.count === 1 ? "entry" : "entries"} · ${(100 * one.probability).toFixed(1)} % sure`);
+    const facts = text("span", `${one.kind} · ${one.count} ${one.count === 1 ? "entry" : "entries"} · ${(100 * one.probability).toFixed(1)} % sure`);
     const open = text("span", one.open ? "open" : "closed", one.open ? "alarm" : "");
     const wrong = one.false_alarm === true, answer = text("button", wrong ? "It was real" : "False alarm", "feedback");
     answer.type = "button";

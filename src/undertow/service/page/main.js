@@ -90,7 +90,7 @@ function draw() {
   panels[3].draw(residual, null, rows, columns, -5, 5, marks, night);
   at("moment").textContent = `slice ${frame.sequence}, ${moment(frame.time)}`;
   const n = frame.numbers;
-  at("facts").textContent = `${state.stream.shape.join("×")} · rank ${n.rank} · noise ${shown(n.noise_std)} · observed ${(100 * n.observed).toFixed(0)} % · outliers ${(100 * n.outlier_rate).toFixed(1)} %${n.status.length ? " · " + n.status.join(" ").toLowerCase().replace(/_/g, " ") : ""}`;
+  at("facts").textContent = `${state.stream.shape.join("×")} · rank ${n.rank} · noise ${shown(n.noise_std)} · observed ${(100 * n.observed).toFixed(0)} % · outliers ${(100 * n.outlier_rate).toFixed(1)} %${n.status.length ? " · " + n.status.join(" ").toLowerCase().replace(/_/g, " ") : ""}`;
   state.redraws++;
   state.drawMs = performance.now() - began;
 }
@@ -253,7 +253,7 @@ async function drawCell() {
   cellChart.box.querySelector("b").textContent = state.cell.map((n, mode) => `${state.stream.dims[mode]} ${label(mode, n)}`).join(", ");
   const edge = (side) => past.mean.map((m, i) => m + side * 1.96 * past.std[i]);
   const flagged = past.data.map((x, i) => past.outlier_probability[i] >= 0.5 ? x : null), fine = past.data.map((x, i) => past.outlier_probability[i] >= 0.5 ? null : x);
-  cellChart.draw(past.sequence, [{ name: "expected, with 95 % band", values: past.mean }, { name: "observed", values: fine, dots: 1.8, colour: "--soft" }, { name: "outlier", values: flagged, dots: 3.2, colour: "--bad" }],
+  cellChart.draw(past.sequence, [{ name: "expected, with 95 % band", values: past.mean }, { name: "observed", values: fine, dots: 1.8, colour: "--soft" }, { name: "outlier", values: flagged, dots: 3.2, colour: "--bad", far: true }],
     { band: { low: edge(-1), high: edge(1) }, at: state.frame ? state.frame.sequence : undefined, labels: past.time.map(moment) });
 }
 

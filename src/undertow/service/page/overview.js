@@ -55,7 +55,7 @@ export class Overview {
       this.sift();
     }
     if (newest.sequence === card.sequence) return;
-    card.facts.textContent = `${card.shape.join("×")} · slice ${newest.sequence} · ${(100 * n.outlier_rate).toFixed(1)} % outliers`;
+    card.facts.textContent = `${card.shape.join("×")} · slice ${newest.sequence} · ${(100 * n.outlier_rate).toFixed(1)} % outliers`;
     card.sequence = newest.sequence;
     card.first = Math.min(card.first, newest.sequence);
     card.rates.push(n.outlier_rate);

@@ -3,6 +3,7 @@
 import { shares, shown } from "/page/colors.js";
 
 const BESIDE = 46, BELOW = 17, ABOVE = 6; // pixels for numbers and times
+const FAR = 1; // times the height of the other lines, beyond which a point is far off
 
 const css = (colour) => colour && colour.startsWith("--") ? `var(${colour})` : colour;
 function round(low, high, whole) { // about four round numbers that hold everything
@@ -64,7 +65,8 @@ export class Chart {
     });
     return `${told.join(", ") || "–"} at ${labels ? labels[i] : this.xs[i]}`;
   }
-  // lines: [{name, values, colour, dots}]. options: band {low, high}; from and to, the ends of the scale; stacked; steps;
+  // lines: [{name, values, colour, dots, far}]; what is far off the other lines is an arrow at the edge, or it would flatten
+  // them. options: band {low, high}; from and to, the ends of the scale; stacked; steps;
   // percent; whole numbers; wide, where powers of ten may be needed; at, a moment; guide, a level; labels of the slices.
   draw(xs, lines, options = {}) {
     if (!xs.length || !this.canvas.clientWidth) return;
@@ -82,10 +84,13 @@ export class Chart {
     ink.clearRect(0, 0, width, height);
     // The scale.
     let low = Infinity, high = -Infinity;
-    for (const { values } of lines) {
-      for (const v of values) if (v !== null && Number.isFinite(v)) { low = Math.min(low, v); high = Math.max(high, v); }
-    }
+    const hold = (values, least, most) => {
+      for (const v of values) if (v !== null && Number.isFinite(v)) { low = Math.min(low, Math.max(v, least)); high = Math.max(high, Math.min(v, most)); }
+    };
+    for (const one of lines) if (!one.far) hold(one.values, -Infinity, Infinity);
     if (band) [low, high] = [Math.min(low, quantile(band.low, 0.05) ?? low), Math.max(high, quantile(band.high, 0.95) ?? high)];
+    const near = high > low ? FAR * (high - low) : Infinity, [least, most] = [low - near, high + near];
+    for (const one of lines) if (one.far) hold(one.values, least, most);
     if (low > high) [low, high] = [0, 1];
     const logarithmic = wide && low > 0 && high > 50 * low;
     if (!logarithmic) [low, high] = [Math.min(low, from ?? low), Math.max(high, to ?? high)];
@@ -139,7 +144,14 @@ export class Chart {
     one.values.forEach((v, i) => {
       if (v === null || !Number.isFinite(v)) { before = null; return; }
       const [a, b] = [x(this.xs[i]), y(v)];
-      if (one.dots) { ink.moveTo(a + one.dots, b); ink.arc(a, b, one.dots, 0, 7); return; }
+      if (one.dots) {
+        const top = ABOVE, bottom = this.canvas.clientHeight - BELOW, up = b < top - 1, beyond = one.far && (up || b > bottom + 1);
+        if (beyond) { // an arrow that points there
+          const [edge, back] = up ? [top, 6] : [bottom, -6];
+          ink.moveTo(a, edge); ink.lineTo(a - 4, edge + back); ink.lineTo(a + 4, edge + back); ink.closePath();
+        } else { ink.moveTo(a + one.dots, b); ink.arc(a, b, one.dots, 0, 7); }
+        return;
+      }
       if (before === null) ink.moveTo(a, b);
       else if (steps) ink.lineTo(a, before);
       ink.lineTo(a, b);
