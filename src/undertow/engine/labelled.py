@@ -31,7 +31,7 @@ class LabelledModel(Exclusive):
             >>> tracker.labels.dims
             ('src', 'dst')
         """
-        return self._labels
+        return None if self._labels is None else self._labels.known()
 
     @labels.setter
     @exclusive

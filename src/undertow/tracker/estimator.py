@@ -23,6 +23,7 @@ from undertow.results import Result
 from undertow.serialization import container
 from undertow.tracker import files, reading, together, tracking
 from undertow.tracker.clock import Clock, coming, in_order
+from undertow.tracker.coming_and_going import coming_and_going, with_heard
 from undertow.tracker.forecast import Forecast
 from undertow.tracker.output import NAMES, TrackerOutput
 from undertow.tracker.tracking import Tracking
@@ -46,6 +47,8 @@ class Tracker(Viewed, StackedModel):
         believed_after: How quickly lasting changes are believed: slices in a row in which an entry is flagged on
             the same side. By default after four, or as many more as tell it from chance. Changes of most
             entries at once are believed after four at the latest.
+        grow: Whether labels may come and go, in slices that are labelled: a new one makes room for itself, and one that
+            was not observed in 2,016 slices is forgotten. Otherwise a label that is not known is refused.
 
     There are no other settings, and no presets. `undertow.RobustCP` has both: "default", "fast" and "paper", and what
     `help(undertow.Config)` lists; how often false alarms may come is a matter of `undertow.incidents`. See what it does
@@ -67,9 +70,10 @@ class Tracker(Viewed, StackedModel):
         1.0
     """
 
-    def __init__(self, period: int | None = None, believed_after: int | None = None) -> None:
+    def __init__(self, period: int | None = None, believed_after: int | None = None, grow: bool = False) -> None:
         self.period = _checked("period", period)
         self.believed_after = _checked("believed_after", believed_after)
+        self.grow = _checked_bool("grow", grow)
         self._state: Tracking | None = None
         self._history = History()
 
@@ -99,23 +103,30 @@ class Tracker(Viewed, StackedModel):
         if before is None:
             before = self._start(given.shape)
             tracking.prepare(before)
-        return self._learned_from(found, *tracking.update(before, given, time))
+        return self._learned_from(found, given, *tracking.update(before, given, time))
 
     def _given(self, x: Any, mask: Any = None) -> tuple[Taken, Slice]:
         """The next slice, checked."""
-        shape = None if self._state is None else self._state.shape
-        found = self._taken(x, mask, shape)
-        x, mask = found.x, found.mask
-        given = as_entries(x, mask).to_slice() if is_sparse(x) else as_slice(x, mask, shape=shape)
-        if shape is not None and given.shape != shape:
-            raise ValueError(f"x must have the shape {shape} of the slices before it, got {given.shape}.")
+        before = self._state, self._labels
+        try:
+            if self.grow:
+                self._state, self._labels = coming_and_going(*before, x)
+            shape = None if self._state is None else self._state.shape
+            found = self._taken(x, mask, shape)
+            x, mask = found.x, found.mask
+            given = as_entries(x, mask).to_slice() if is_sparse(x) else as_slice(x, mask, shape=shape)
+            if shape is not None and given.shape != shape:
+                raise ValueError(f"x must have the shape {shape} of the slices before it, got {given.shape}.")
+        except BaseException:
+            self._state, self._labels = before
+            raise
         return found, given
 
     def _start(self, shape: tuple[int, ...]) -> Tracking:
         return tracking.start(shape, self.period or 0, self.believed_after or 0)
 
-    def _learned_from(self, found: Taken, state: Tracking, output: TrackerOutput) -> Result:
-        self._state = state
+    def _learned_from(self, found: Taken, given: Slice, state: Tracking, output: TrackerOutput) -> Result:
+        self._state = with_heard(state, self._state, given) if self.grow else state
         in_use = [np.asarray(one.state.core.factors.active) for one in self._state.cps]
         self._history.add(self._state.seen, output, in_use)
         return Result(cast(Output, output)).along(self._keep(found), self._labels)  # it has the same methods
@@ -173,7 +184,9 @@ class Tracker(Viewed, StackedModel):
             raise ValueError(f"slices must be an integer from 1 to 10000, got {slices!r}.")
         state = self._learned("forecast")
         mean, std = tracking.forecast(state, int(slices))
-        return Forecast(mean, std, self._labels, coming(state.clock, int(slices)))
+        for mode, held in enumerate(self._labels.held if self._labels is not None else ()):
+            mean, std = (part if held is None else part.take(held, mode + 1) for part in (mean, std))
+        return Forecast(mean, std, self.labels, coming(state.clock, int(slices)))
 
     @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -204,27 +217,27 @@ class Tracker(Viewed, StackedModel):
         return () if self._state is None or self._state.season is None else self._state.season.periods
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The two numbers that may be given."""
-        return {"period": self.period, "believed_after": self.believed_after}
+        """What may be given."""
+        return {"period": self.period, "believed_after": self.believed_after, "grow": self.grow}
 
     def set_params(self, **params: Any) -> Self:
-        """Set these numbers, before the first slice; everything else is refused."""
-        other = [name for name in params if name not in _HINTS]
+        """Set these, before the first slice; everything else is refused."""
+        other = [name for name in params if name not in (*_HINTS, "grow")]
         if other:
             raise ValueError(
-                f"Tracker has nothing to set but its {' and '.join(_HINTS)}, got {', '.join(other)}: "
+                f"Tracker has nothing to set but its {', '.join(_HINTS)} and grow, got {', '.join(other)}: "
                 "use RobustCP for a model with settings."
             )
         if params and self._state is not None:
             raise ValueError(f"{next(iter(params))} must be set before the first slice: make a new Tracker.")
         for name, value in params.items():
-            setattr(self, name, _checked(name, value))
+            setattr(self, name, _checked_bool(name, value) if name == "grow" else _checked(name, value))
         return self
 
     @exclusive
     def __copy__(self) -> Tracker:
         """A tracker that goes on from here independently."""
-        other = Tracker(self.period, self.believed_after)
+        other = Tracker(self.period, self.believed_after, self.grow)
         other._state = self._copied()
         other._labels = self._labels
         return other
@@ -287,8 +300,8 @@ def update_together(trackers: Sequence[Tracker], slices: Sequence[Any]) -> list[
                 continue
             states = [trackers[number]._state or trackers[number]._start(shape) for number in some]
             learned = together.update(states, [given for _, given in some.values()])
-            for (number, (found, _)), after in zip(some.items(), learned, strict=True):
-                made[number] = trackers[number]._learned_from(found, *after)
+            for (number, (found, given)), after in zip(some.items(), learned, strict=True):
+                made[number] = trackers[number]._learned_from(found, given, *after)
     return [made[number] for number in range(len(trackers))]
 
 
@@ -305,6 +318,12 @@ def _checked(name: str, number: Any) -> int | None:
     )
 
 
+def _checked_bool(name: str, value: Any) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {value!r}.")
+
+
 def from_checkpoint(checkpoint: Any, name: str) -> Tracker:
     """The tracker in a checkpoint; `name` is what messages call it."""
     tracker = from_state(files.unpacked(checkpoint, name))
@@ -315,6 +334,6 @@ def from_checkpoint(checkpoint: Any, name: str) -> Tracker:
 def from_state(state: Tracking) -> Tracker:
     """A tracker that goes on from here; the state is its own from now on."""
     period = state.season.given if state.season is not None else 0
-    tracker = Tracker(period or None, int(state.core.events.after) or None)
+    tracker = Tracker(period or None, int(state.core.events.after) or None, bool(state.heard))
     tracker._state = state
     return tracker

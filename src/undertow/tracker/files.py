@@ -52,6 +52,9 @@ def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
     for number, model in enumerate(state.cps):
         arrays |= named(f"cp.{number}", model.state.core)
     arrays |= past_files.arrays(state.season, state.ahead)
+    if state.heard:
+        header["heard"] = len(state.heard)
+        arrays |= {f"heard.{mode}": one for mode, one in enumerate(state.heard)}
     for number, one in enumerate(state.recent):
         arrays |= {f"recent.{number}.values": one.values, f"recent.{number}.mask": one.mask}
     return header, arrays
@@ -101,6 +104,7 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
         season=past_files.season(header, arrays, entries),
         ahead=past_files.ahead(header, arrays, entries),
         clock=past_files.clock(header),
+        heard=tuple(np.asarray(arrays[f"heard.{mode}"], np.int64) for mode in range(int(header.get("heard", 0)))),
     )
 
 

@@ -61,6 +61,7 @@ class Tracking:
         season: What earlier cycles were like; None while slices are learned anew in another frame.
         ahead: Forecasts, and how earlier ones turned out.
         clock: Times of the slices.
+        heard: For every mode, up to which slice each row was observed (I_n,); none where labels do not come and go.
     """
 
     shape: tuple[int, ...]
@@ -74,6 +75,7 @@ class Tracking:
     season: Season | None = None
     ahead: Ahead = field(default_factory=Ahead)
     clock: Clock = field(default_factory=Clock)
+    heard: tuple[np.ndarray, ...] = ()
 
 
 def start(shape: tuple[int, ...], period: int = 0, believed_after: Any = 0) -> Tracking:

@@ -19,6 +19,21 @@ ARRAY = "labels"
 """What they are called among the arrays of a file."""
 
 
+@dataclass(frozen=True)
+class FREE:
+    """Stands where a place along a mode has no label, so that a new one finds room; its number tells it from others."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"(free {self.number})"
+
+
+def is_free(label: Label) -> bool:
+    """Whether a place has no label."""
+    return isinstance(label, FREE)
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """What the modes of a stream are called.
@@ -45,6 +60,21 @@ class Labels:
         """Whether slices of this shape can have them."""
         sizes = [None if labels is None else len(labels) for labels in self.coords]
         return len(sizes) == len(shape) and all(n in (None, size) for n, size in zip(sizes, shape, strict=True))
+
+    @cached_property
+    def held(self) -> tuple[NDArray[np.int64] | None, ...]:
+        """Places of every mode that have a label; None where all have, or where the mode has none."""
+        found = []
+        for labels in self.coords:
+            free = labels is not None and any(map(is_free, labels))
+            found.append(np.flatnonzero([not is_free(one) for one in labels or ()]) if free else None)
+        return tuple(found)
+
+    def known(self) -> Labels:
+        """Without the places that are free."""
+        pairs = zip(self.coords, self.held, strict=True)
+        coords = (one if held is None or one is None else tuple(one[place] for place in held) for one, held in pairs)
+        return self if not any(held is not None for held in self.held) else Labels(self.dims, tuple(coords))
 
     def check(self, shape: Sequence[int]) -> None:
         """Refuse slices of another shape."""
@@ -169,6 +199,8 @@ def _plain(label: Any) -> Label:
 def _to_json(label: Label) -> Any:
     if isinstance(label, tuple):
         return {"tuple": [_to_json(part) for part in label]}
+    if is_free(label):
+        return {"free": label.number}
     if isinstance(label, (np.datetime64, np.timedelta64)):
         return {"dtype": label.dtype.str, "value": int(label.astype(np.int64))}
     return label
@@ -177,6 +209,8 @@ def _to_json(label: Label) -> Any:
 def _from_json(stored: Any) -> Label:
     if not isinstance(stored, dict):
         return _plain(stored)
+    if "free" in stored:
+        return FREE(int(stored["free"]))
     if "tuple" in stored:
         return tuple(map(_from_json, stored["tuple"]))
     dtype = np.dtype(stored["dtype"])

@@ -87,7 +87,7 @@ def placed(given: Parsed, labels: Labels | None, shape: tuple[int, ...] | None) 
     Raises:
         ValueError: Its modes or labels are not those of the stream.
     """
-    axes = _axes(given.dims, labels)
+    axes = axes_of(given.dims, labels)
     mode_of = np.argsort(axes)  # for every mode of the stream, which of the slice's it is
     values = np.asarray(given.values).transpose(mode_of)
     orders: list[NDArray[np.int64] | None] = [None] * len(axes)
@@ -105,8 +105,12 @@ def placed(given: Parsed, labels: Labels | None, shape: tuple[int, ...] | None) 
         if known is None or labels is None:
             continue
         order = _order(dim, mine, known, labels.positions[mode] or {})
+        held = labels.held[mode]
         if len(mine) < len(known):
-            values, replaced[own] = _spread(values, mode, order, len(known)), known
+            values = _spread(values, mode, order, len(known))
+            all_there = held is not None and len(mine) == len(held)
+            orders[own] = order if all_there else held
+            replaced[own] = None if all_there else known if held is None else tuple(known[place] for place in held)
         else:
             values = np.take(values, np.argsort(order), mode)
             orders[own] = order
@@ -116,7 +120,7 @@ def placed(given: Parsed, labels: Labels | None, shape: tuple[int, ...] | None) 
     return values, made, Way(tuple(axes), tuple(orders), tuple(replaced), given.form)
 
 
-def _axes(dims: tuple[str | None, ...], labels: Labels | None) -> list[int]:
+def axes_of(dims: tuple[str | None, ...], labels: Labels | None) -> list[int]:
     """For every mode of the slice, which mode of the stream it is: by name, or by position where names are missing."""
     if labels is None:
         return list(range(len(dims)))
@@ -145,7 +149,7 @@ def _order(
         few = ", ".join(map(shown, unknown[:3])) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
         raise ValueError(
             f"x has labels of {dim} that are not among the {len(known)} of the stream, {few}: leave them out, or start "
-            "a new model and give it all labels first (model.labels = {...})."
+            "a new model that grows (undertow.Tracker(grow=True)), or is given all labels first (model.labels = {...})."
         )
     return np.array([positions[label] for label in mine], np.int64)
 
