@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from undertow.config import Config, make_config
 from undertow.engine.chunks import Chunks
 from undertow.engine.exclusive import Exclusive, check_process, exclusive
+from undertow.engine.learner import Learner
 from undertow.engine.output import Output
 from undertow.estimator import RobustCP
 from undertow.inputs.members import as_member_slices, positions_of
 from undertow.results import Result
 from undertow.serialization import container, models
-from undertow.tracker import fleet_files, tracking
+from undertow.tracker import fleet_files, rearranging, tracking
 from undertow.tracker.estimator import Tracker, from_state
 from undertow.tracker.fleet import Trackers
 from undertow.tracker.forecast import Forecast
@@ -251,6 +252,22 @@ class Fleet(Exclusive):
             member = int(self.join(1)[0])
             self._streams.put(member, tracking.copied(model._learned("adopt")))
         return member
+
+    @exclusive
+    def rearrange(self, member: int, places: Sequence[NDArray[np.int64]]) -> None:
+        """Other rows for a member, in slices of the same shape; who is there anew has not been seen.
+
+        Args:
+            member: Its number.
+            places: For every mode, which of its former rows stands at each place; −1 for one that is new.
+        """
+        position = int(positions_of(self._ids, np.asarray([member]))[0])
+        if isinstance(self._streams, Trackers):
+            self._streams.put(member, rearranging.rearranged(self._streams.take(position), places))
+            return
+        learner = self._streams.take(position)
+        state = rearranging.model(learner.state, places)
+        self._streams.put(position, Learner(state, learner.history))
 
     @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -34,9 +34,9 @@ def rows(streams, slices, seed=102, outliers=0.02):
     return tables
 
 
-def undisturbed(tables, kind, **more):
+def undisturbed(tables, kind, modes=MODES, **more):
     """By stream and time, sorted: arrays of mean, std and probability."""
-    shard = Shard(plan(modes=MODES, model=model(kind), **NAMES, **more))
+    shard = Shard(plan(modes=modes, model=model(kind), **NAMES, **more))
     parts = []
     for table in tables:
         frames.add(shard, frames.numbered(table, shard.plan))

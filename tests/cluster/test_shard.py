@@ -1,11 +1,13 @@
 """A shard against single models, late rows, silence, bytes and versions; without any engine."""
 
 import numpy as np
+import pandas
 import pytest
 
 import undertow as ut
 from undertow.cluster import frames
 from undertow.cluster import shard as shards
+from undertow.cluster.places import SEPARATOR
 from undertow.cluster.plan import plan
 from undertow.cluster.shard import END, Shard
 from undertow.serialization.container import CheckpointError
@@ -53,6 +55,48 @@ def test_streams_get_what_single_models_would_give_them():
                     getattr(done, field)[row], getattr(single, field).ravel(), rtol=2e-3, atol=2e-3
                 )
             assert done.status[row] == single.status.codes
+
+
+def coming(names, time, stream="s"):
+    """Rows of one slice as an engine hands them over: labels in place of entries."""
+    pairs = [(row, column) for row in names for column in "abcde"]
+    value = [float(int(row[1:]) * 10 + "abcde".index(column) + np.sin(time)) for row, column in pairs]
+    entry = [row + SEPARATOR + column for row, column in pairs]
+    return pandas.DataFrame({"ut_stream": stream, "ut_time": time, "ut_entry": entry, "ut_value": value})
+
+
+def grown(model=None, **more):
+    return Shard(a_plan(modes={"src": 6, "dst": list("abcde")}, model=model, **more))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [None, pytest.param(ut.Tracker(), marks=pytest.mark.full)])
+def test_labels_come_and_go_in_every_stream_by_itself(model, caplog):
+    shard, other, found = grown(model, ttl=3, false_alarms="1/1000"), None, []
+    for time in range(12):
+        names = ["r1", "r2", *(["r3"] if time > 3 else []), *(["r4", "r5", "r6"] if time < 4 else ["r7"])]
+        for kept in (shard,) if other is None else (shard, other):
+            frames.add(kept, coming(names, time))
+            frames.add(kept, coming(["x1"], time, stream="t"))
+            found.append(kept.learn(None)) if kept is shard else other.learn(None)
+        if time == 5:  # through bytes, it goes on in the same way
+            other = Shard.from_bytes(shard.to_bytes(), shard.plan)
+    ended, again = shard.learn(END), other.learn(END)
+    assert ended.labels == again.labels
+    np.testing.assert_array_equal(ended.mean, again.mean)
+    told = [one for done in [*found, ended] for one in zip(done.stream, done.time, done.labels, strict=True)]
+    own = {time: labels for name, time, labels in told if name == "s"}
+    assert own[0][0] == ("r1", "r2", "r4", "r5", "r6", None)
+    assert own[4][0] == ("r1", "r2", "r4", "r5", "r6", "r3")  # r7 finds no room as long as the others are not retired
+    assert own[8][0] == ("r1", "r2", "r7", None, None, "r3")
+    assert own[8][1] == tuple("abcde")
+    assert told[-1][0] == "t"
+    assert told[-1][2][0][:2] == ("x1", None)
+    assert shard.dropped["full"] == 15
+    assert "5 rows have a label that modes does not name, or has no room for and were dropped, 15 so far" in caplog.text
+    (row,) = (row for row, name in enumerate(ended.stream) if name == "s")
+    mean = ended.mean[row].reshape(6, 5)
+    np.testing.assert_allclose(mean[2], 70 + np.arange(5), atol=6)  # of r7, not of r4 who was there before
 
 
 @pytest.mark.slow
@@ -163,7 +207,7 @@ def test_another_version_is_converted_or_refused(monkeypatch):
     with pytest.raises(CheckpointError, match=f"version {now}, this Undertow reads {now + 1}"):
         Shard.from_bytes(kept, a_plan())
     monkeypatch.setitem(shards.CONVERTERS, now, lambda content: ({**content[0], "dropped": {"late": 7}}, content[1]))
-    assert Shard.from_bytes(kept, a_plan()).dropped == {"late": 7}
+    assert Shard.from_bytes(kept, a_plan()).dropped["late"] == 7
     monkeypatch.setattr(shards, "STATE_VERSION", 0)
     with pytest.raises(CheckpointError, match="upgrade undertow"):
         Shard.from_bytes(kept, a_plan())
@@ -187,6 +231,8 @@ def test_a_state_of_another_plan_or_damaged_is_refused():
         ({"modes": {"src": ["a", "a"]}}, ValueError, "each label once"),
         ({"modes": "src"}, ValueError, "modes must be"),
         ({"modes": (3, 0)}, ValueError, "modes must be"),
+        ({"modes": {"src": 0}}, ValueError, "room for 1 to 4096 labels, got 0 for 'src'"),
+        ({"modes": {"src": 10**6}}, ValueError, "room for 1 to 4096 labels, got 1000000"),
         ({"model": 3}, TypeError, "must be an undertow.Tracker"),
         ({"model": ut.Tracker(period=7)}, ValueError, "no seasons"),
         ({"model": ut.RobustCP(start="svd")}, ValueError, "start='warm'"),

@@ -141,6 +141,35 @@ def test_a_silent_stream_is_forgotten_and_starts_anew(spark, tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("output", ["slices", "values"])
+def test_labels_come_and_go(spark, tmp_path, output):
+    """Each stream has its own places for them; one that is silent for longer than the time to live leaves its own."""
+    tables, modes = streams.rows(4, 16), {"src": 4, "dst": streams.MODES["dst"]}
+    for number, one in enumerate(tables):
+        if number > 5:  # a router is replaced, in every stream but one
+            one.loc[(one.src == "d") & (one.router != "r3"), "src"] = "new"
+    schema = "router string, src string, dst string, bytes double, at timestamp"
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(str(_files(tables, tmp_path)))
+    learned = ut.spark.apply(
+        rows, modes=modes, model=streams.model("tracker"), shards=2, output=output, ttl="20 minutes", **streams.NAMES
+    )
+    query = learned.writeStream.format("memory").queryName(output).trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    found, wanted = spark.table(output).toPandas(), streams.undisturbed(tables, "tracker", modes, ttl=1200 * 10**6)
+    if output == "slices":
+        _same(found, wanted)
+        last = found.sort_values("at").groupby("router").src.last()
+        assert "new" in last["r0"]
+        assert "d" not in last["r0"]
+        assert "new" not in last["r3"]
+    else:
+        late = found[found["at"] > streams.START + 12 * streams.STEP]
+        assert set(late.src) == {"a", "b", "c", "d", "new"}
+        assert set(late[late.router == "r1"].src) == {"a", "b", "c", "new"}
+        assert len(late.groupby(["router", "at", "src", "dst"])) == len(late)
+
+
+@pytest.mark.full
 def test_a_new_version_converts_the_state_and_an_old_one_refuses_it(tmp_path):
     _need_spark()
     tables = streams.rows(6, 6)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 from numpy.typing import NDArray
 
+from undertow.cluster.places import SEPARATOR
 from undertow.cluster.plan import Plan
 from undertow.cluster.shard import Completed, Shard
 
@@ -31,20 +32,32 @@ def one_thread() -> None:
 def numbered(rows: Any, plan: Plan) -> Any:
     """Rows with the user's columns, as `ROWS` has them; rows without a stream or a time are left out.
 
+    Where labels come and go, all labels of an entry stand in place of its number; none where one is missing.
+
     Args:
         rows: A DataFrame.
         plan: Which columns mean what.
     """
     rows = rows[rows[plan.key].notna() & rows[plan.time].notna()]
-    entry = np.zeros(len(rows), np.int64)
+    time = rows[plan.time]
+    moment = time.to_numpy("datetime64[us]").astype(np.int64) if plan.dates else time.to_numpy(np.int64)
+    columns = (rows[plan.key].astype(str), moment, _entry(rows, plan), rows[plan.value])
+    return pandas.DataFrame({name: np.asarray(column) for name, column in zip(ROWS, columns, strict=True)})
+
+
+def _entry(rows: Any, plan: Plan) -> Any:
     known = np.ones(len(rows), np.bool_)
+    if plan.grows:
+        for name in plan.modes:
+            known &= rows[name].notna().to_numpy()
+        texts = (rows[name].astype(str) for name in plan.modes)
+        words = [SEPARATOR.join(row) for row in zip(*texts, strict=True)]
+        return pandas.Series(words, dtype=object).where(known, None).to_numpy()
+    entry = np.zeros(len(rows), np.int64)
     for name, labels in zip(plan.modes, plan.labels, strict=True):
         index = pandas.Index(labels).get_indexer(rows[name].astype(str))
         entry, known = entry * len(labels) + index, known & (index >= 0)
-    time = rows[plan.time]
-    moment = time.to_numpy("datetime64[us]").astype(np.int64) if plan.dates else time.to_numpy(np.int64)
-    columns = (rows[plan.key].astype(str), moment, np.where(known, entry, -1), rows[plan.value])
-    return pandas.DataFrame({name: np.asarray(column) for name, column in zip(ROWS, columns, strict=True)})
+    return np.where(known, entry, -1)
 
 
 def add(shard: Shard, rows: Any) -> None:
@@ -58,6 +71,9 @@ def add(shard: Shard, rows: Any) -> None:
             raise ValueError(f"a packed slice must have {size} entries, as modes={shard.plan.shape} says, got {wrong}.")
         stream, time = np.repeat(stream, size), np.repeat(time, size)
         entry, value = np.tile(np.arange(size), len(packed)), np.concatenate([*packed, np.zeros(0)])
+    if shard.plan.grows:
+        number, words = pandas.factorize(entry)  # a missing one is −1
+        entry = np.append(shard.places.numbers(words.tolist()), -1)[number]
     shard.add(stream, time, entry, np.asarray(value, np.float64))
 
 
@@ -75,6 +91,7 @@ def frame(done: Completed) -> Any:
         "outlier_probability": list(done.outlier_probability),
         "status": [list(one) for one in done.status],
         "incidents": told,
+        "labels": [[list(mode) for mode in one] for one in done.labels] or [[] for _ in done.status],
     }
     return pandas.DataFrame(columns)
 

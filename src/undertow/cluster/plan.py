@@ -11,6 +11,7 @@ from typing import Any
 from undertow.estimator import RobustCP
 from undertow.fleet import validated_config
 from undertow.incidents.rate import FalseAlarms
+from undertow.inputs.labels.growing import MOST_LABELS
 from undertow.tracker.estimator import Tracker
 
 
@@ -23,7 +24,7 @@ class Plan:
         time: Column with the time of the slice.
         value: Column with the value of an entry; of packed slices, with all entries.
         modes: Columns with the labels of an entry, one for every mode; none where slices come packed.
-        labels: Of every mode; none where slices come packed.
+        labels: Of every mode; none where slices come packed, or where labels of that mode come and go.
         shape: Of a slice.
         model: "tracker" or "cp".
         params: Settings of CP models.
@@ -43,6 +44,11 @@ class Plan:
     false_alarms: str | None = None
     ttl: int | None = None
     dates: bool = True
+
+    @property
+    def grows(self) -> bool:
+        """Whether labels of some mode come and go."""
+        return not all(self.labels)
 
     @property
     def entries(self) -> int:
@@ -71,7 +77,8 @@ def plan(
     Args:
         key: Column with the name of the stream.
         time: Column with the time of the slice.
-        modes: Name of the column of every mode, with its labels; or the shape of slices that come packed.
+        modes: Name of the column of every mode, with its labels, or with the number of labels that there may be at a
+            time; or the shape of slices that come packed.
         value: Column with the value or the values.
         model: A new `Tracker` or `RobustCP`.
         false_alarms: As `undertow.Incidents` has it; None looks for none.
@@ -117,15 +124,23 @@ def members_like(model: Any) -> tuple[str, dict[str, Any]]:
 def _modes(modes: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], tuple[int, ...]]:
     """Names, labels and sizes of the modes; the first two are empty where slices come packed."""
     if isinstance(modes, Mapping):
-        labels = tuple(tuple(str(label) for label in known) for known in modes.values())
-        for name, known in zip(modes, labels, strict=True):
-            if not known or len(set(known)) < len(known):
-                raise ValueError(
-                    f"modes must have each label once, and one at least: {name!r} has {len(known)} labels."
-                )
-        if not labels:
+        if not modes:
             raise ValueError("modes must name one column at least, with its labels.")
-        return tuple(modes), labels, tuple(len(known) for known in labels)
+        found, sizes = [], []
+        for name, known in modes.items():
+            places = known if isinstance(known, int) and not isinstance(known, bool) else None
+            labels = () if places is not None else tuple(str(label) for label in known)
+            if places is None and (not labels or len(set(labels)) < len(labels)):
+                raise ValueError(
+                    f"modes must have each label once, and one at least: {name!r} has {len(labels)} labels."
+                )
+            if places is not None and not 1 <= places <= MOST_LABELS:
+                raise ValueError(
+                    f"modes must have room for 1 to {MOST_LABELS} labels, got {places} for {name!r}: take less."
+                )
+            found.append(labels)
+            sizes.append(len(labels) if places is None else places)
+        return tuple(modes), tuple(found), tuple(sizes)
     if isinstance(modes, Sequence) and not isinstance(modes, str) and modes:
         try:
             shape = tuple(operator.index(size) for size in modes)
@@ -134,8 +149,8 @@ def _modes(modes: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], tu
         if shape and min(shape) > 0:
             return (), (), shape
     raise ValueError(
-        "modes must be {column: its labels}, or the shape of slices that come packed, such as (12, 12), "
-        f"got {modes!r}."
+        "modes must be {column: its labels, or how many there may be}, or the shape of slices that come packed, such "
+        f"as (12, 12), got {modes!r}."
     )
 
 

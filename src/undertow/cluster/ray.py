@@ -61,7 +61,8 @@ def apply(
             on, which is asked again after a restart.
         key: Column with the name of the stream.
         time: Column with the time of the slice: dates or integers.
-        modes: Columns with the labels of an entry, and all labels of each; or the shape of packed slices.
+        modes: Columns with the labels of an entry, and all labels of each, or how many there may be at a time; or the
+            shape of packed slices.
         value: Column with the value of the entry; of packed slices an array of all.
         model: What every stream gets, new: ``ut.Tracker()``, or ``ut.RobustCP(...)`` with settings that suit fleets.
         folder: Where the shards are kept; all actors must see it.
@@ -76,7 +77,8 @@ def apply(
 
     Yields:
         The offset of each batch, and a DataFrame of the slices that were complete with it: key, time, value, `mean`,
-        `std`, `outlier_probability` as arrays, `status`, and `incidents` as JSON. The last one, with the offset one
+        `std`, `outlier_probability` as arrays, `status`, `incidents` as JSON, and, where labels come and go, `labels`
+        by mode and place. The last one, with the offset one
         beyond the last batch, has what was still waiting. After the job itself was killed, batches since its last
         checkpoint come once more, with the same offsets and results.
 
@@ -138,6 +140,7 @@ class _Job:
         plan = self._plan
         if plan.dates:
             found["ut_time"] = found["ut_time"].to_numpy(np.int64).astype("datetime64[us]")
+        found = found if plan.grows else found.drop(columns="labels")
         return found.rename(columns={"ut_stream": plan.key, "ut_time": plan.time, "value": plan.value})
 
     def _ask(self, shard: int, offset: int) -> Any:

@@ -10,7 +10,7 @@ import logging
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 from undertow.cluster import assembly
 from undertow.cluster.assembly import NEVER, Rows
+from undertow.cluster.places import Labels, Placed, Places
 from undertow.cluster.plan import Plan
 from undertow.diagnostics import Flags, Status
 from undertow.fleet import Fleet
 from undertow.incidents import Change, Incidents
+from undertow.incidents.naming import Names
 from undertow.serialization import container
 from undertow.serialization.container import CheckpointError
+from undertow.tracker.rearranging import NEW
 
 STATE_VERSION = 2
 """Raise it whenever the meaning or the names of what `to_bytes` writes change, and add a line to `CONVERTERS`."""
@@ -37,6 +40,11 @@ END = int(np.iinfo(np.int64).max)
 """As a watermark: everything is complete."""
 
 _log = logging.getLogger("undertow.cluster")
+_DROPPED = {
+    "late": "came after their slice was complete",
+    "unknown": "have a label that modes does not name, or none",
+    "full": "have a label that modes does not name, or has no room for",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +60,7 @@ class Completed:
         outlier_probability: (k, entries).
         status: Codes of what was noticed.
         incidents: What changed.
+        labels: At all places, by mode, where labels come and go; else none.
     """
 
     stream: NDArray[np.str_]
@@ -62,6 +71,7 @@ class Completed:
     outlier_probability: NDArray[np.float64]
     status: list[tuple[str, ...]]
     incidents: list[list[Change]]
+    labels: list[Labels]
 
     def __len__(self) -> int:
         return len(self.time)
@@ -78,7 +88,9 @@ class Shard:
         last: Time of the last slice of each that was learned (n,).
         heard: Time of the newest row of each (n,).
         until: The watermark: all slices up to it are complete.
-        dropped: Rows that were late, and rows with a label that is none of the plan's.
+        dropped: Rows that were late, rows with a label that is none of the plan's, and those for whose label there was
+            no room.
+        places: Of labels, where these come and go.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -86,8 +98,10 @@ class Shard:
         self.names = np.zeros(0, np.str_)
         self.last, self.heard, self._members = (np.zeros(0, np.int64) for _ in range(3))
         self.until: int = NEVER
-        self.dropped = {"late": 0, "unknown": 0}
+        self.dropped = {"late": 0, "unknown": 0, "full": 0}
+        self.places = Places(plan)
         self._waiting = Rows.none()
+        self._told: dict[tuple[int, int], Placed] = {}  # labels of the slices that are being learned
         self._incidents: list[Incidents] = []
         self._fleet: Fleet | None = None
 
@@ -103,10 +117,14 @@ class Shard:
         return min(times, default=None)
 
     def add(self, streams: Any, times: Any, entries: Any, values: Any) -> None:
-        """Take rows: names of their streams, times, entries counted row by row (−1: an unknown label), and values."""
+        """Take rows: names of their streams, times, entries, and values.
+
+        Entries are counted row by row, −1 where a label is not known; where labels come and go, they are numbers of
+        `places`.
+        """
         name, time, entry = np.asarray(streams, np.str_), np.asarray(times, np.int64), np.asarray(entries, np.int64)
         value = np.asarray(values, np.float64)
-        early, known = time > self.until, (entry >= 0) & (entry < self.plan.entries)
+        early, known = time > self.until, (entry >= 0) & (self.plan.grows | (entry < self.plan.entries))
         kept = early & known  # what is not makes no stream
         names, stream = np.unique(name[kept], return_inverse=True)
         self._join(names[~np.isin(names, self.names)])
@@ -124,13 +142,42 @@ class Shard:
         """Learn the slices that are complete; `until` is the watermark, None where there is none."""
         silent = self._silent(until)
         done = assembly.closed(self._waiting, len(self), until) | silent[self._waiting.stream]
-        found = assembly.slices(self._waiting[done], self.plan.entries)
-        self._waiting = self._waiting[~done]
+        rows, self._waiting = self._waiting[done], self._waiting[~done]
+        if self.plan.grows:
+            rows = self._placed(rows)
+        found = assembly.slices(rows, self.plan.entries)
         kept = [self._step(found, np.flatnonzero(found.turn == turn)) for turn in range(found.turn.max(initial=-1) + 1)]
         self.until = self.until if until is None else max(self.until, until)
         if silent.any():
             self._forget(silent)
+        self._told = {}
         return _together(kept, self.plan.entries)
+
+    def _placed(self, rows: Rows) -> Rows:
+        """With entries in place of labels; the labels of each slice are kept until it is learned."""
+        order = np.lexsort((rows.time, rows.stream))
+        rows, entry = rows[order], np.zeros(len(rows), np.int64)
+        changes = (np.diff(rows.stream, prepend=-1) != 0) | (np.diff(rows.time, prepend=NEVER) != 0)
+        starts = np.flatnonzero(changes)
+        for start, end in pairwise([*starts.tolist(), len(rows)]):
+            stream, time = int(rows.stream[start]), int(rows.time[start])
+            placed = self.places.put(str(self.names[stream]), time, rows.entry[start:end])
+            entry[start:end] = placed.entries
+            self._told[stream, time] = placed
+        waiting = self._waiting
+        kept = self.places.keep(waiting.entry)
+        self._waiting = Rows(waiting.stream, waiting.time, kept, waiting.value)
+        known = entry >= 0
+        self._count("full", int((~known).sum()))
+        return Rows(rows.stream, rows.time, entry, rows.value)[known]
+
+    def _emptied(self, stream: int, left: list[tuple[int, int]]) -> None:
+        """Places of a stream that were left begin anew with who has them now."""
+        assert self._fleet is not None
+        places = [np.arange(size) for size in self.plan.shape]
+        for mode, place in left:
+            places[mode][place] = NEW
+        self._fleet.rearrange(int(self._members[stream]), places)
 
     def _step(self, found: assembly.Slices, which: NDArray[np.intp]) -> Completed:
         """One slice of some streams."""
@@ -138,6 +185,11 @@ class Shard:
         stream, time, values = found.stream[which], found.time[which], found.values[which]
         if self.plan.ttl is not None:
             self._renew(stream[(self.last[stream] > NEVER) & (time > self.last[stream] + self.plan.ttl)])
+        moments = zip(stream.tolist(), time.tolist(), strict=True)
+        told = [self._told[moment] for moment in moments if self.plan.grows]
+        for number, one in zip(stream.tolist(), told, strict=False):
+            if one.left and self.last[number] > NEVER:
+                self._emptied(number, one.left)
         shape, count, members = self.plan.shape, len(which), len(self._fleet)
         own = np.searchsorted(self._fleet.members, self._members[stream])  # the others wait for a stream
         x = np.full((members, self.plan.entries), np.nan)
@@ -153,10 +205,14 @@ class Shard:
         changes: list[list[Change]] = [[] for _ in own]
         if self._incidents:
             for row, (number, position, when) in enumerate(zip(stream, own.tolist(), time.tolist(), strict=True)):
+                if told:
+                    self._incidents[number].names = self._names(told[row].labels)
                 moment = np.datetime64(when, "us") if self.plan.dates else when
                 changes[row] = self._incidents[number].update(result[position], moment, values[row].reshape(shape))
         self.last[stream] = time
-        return Completed(self.names[stream], time, values, mean, std, probability, status, changes)
+        return Completed(
+            self.names[stream], time, values, mean, std, probability, status, changes, [one.labels for one in told]
+        )
 
     def _join(self, names: NDArray[np.str_]) -> None:
         if not len(names):
@@ -190,7 +246,13 @@ class Shard:
 
     def _watch(self) -> Incidents:
         plan = self.plan
-        return Incidents(plan.shape, plan.labels or None, plan.false_alarms, dims=plan.modes or None)
+        labels = None if plan.grows else plan.labels or None
+        return Incidents(plan.shape, labels, plan.false_alarms, dims=plan.modes or None)
+
+    def _names(self, labels: Labels) -> Names:
+        return Names.of(
+            self.plan.shape, [["" if one is None else one for one in mode] for mode in labels], self.plan.modes
+        )
 
     def _silent(self, until: int | None) -> NDArray[np.bool_]:
         """Which streams have had no row for longer than the plan allows."""
@@ -204,6 +266,8 @@ class Shard:
         assert self._fleet is not None
         self._fleet.leave(self._members[silent])
         self._fleet.join(int(silent.sum()))
+        for name in self.names[silent].tolist():
+            self.places.forget(name)
         self.names, self._members = self.names[~silent], self._members[~silent]
         self.last, self.heard = self.last[~silent], self.heard[~silent]
         if self._incidents:
@@ -214,8 +278,7 @@ class Shard:
     def _count(self, what: str, rows: int) -> None:
         if rows:
             self.dropped[what] += rows
-            late = what == "late"
-            meaning = "came after their slice was complete" if late else "have a label that modes does not name"
+            meaning = _DROPPED[what]
             _log.warning("%d rows %s and were dropped, %d so far in this shard", rows, meaning, self.dropped[what])
 
     def to_bytes(self) -> bytes:
@@ -230,6 +293,8 @@ class Shard:
             "incidents": np.frombuffer(b"".join(watches), np.uint8),
             "incidents.sizes": np.array([len(one) for one in watches], np.int64),
         }
+        if self.plan.grows:
+            arrays["places"] = np.frombuffer(self.places.to_json().encode(), np.uint8)
         arrays |= {f"waiting.{name}": getattr(self._waiting, name) for name in assembly.COLUMNS}
         header = {"kind": "Shard", "state_version": STATE_VERSION, "plan": self.plan.header()}
         header |= {"until": self.until, "dropped": self.dropped}
@@ -258,7 +323,9 @@ class Shard:
         shard = cls(plan)
         shard.names, shard._members = arrays["names"], arrays["members"]
         shard.last, shard.heard = arrays["last"], arrays["heard"]
-        shard.until, shard.dropped = int(header["until"]), dict(header["dropped"])
+        shard.until, shard.dropped = int(header["until"]), {**shard.dropped, **header["dropped"]}
+        if plan.grows:
+            shard.places.recall(arrays["places"].tobytes().decode())
         shard._waiting = Rows(*(arrays[f"waiting.{part}"] for part in assembly.COLUMNS))
         if len(arrays["fleet"]):
             shard._fleet = Fleet.from_bytes(arrays["fleet"].tobytes())
@@ -305,7 +372,7 @@ def check_version(version: Any) -> None:
 
 def _together(parts: list[Completed], entries: int) -> Completed:
     none = np.zeros((0, entries))
-    empty = Completed(np.zeros(0, np.str_), np.zeros(0, np.int64), none, none, none, none, [], [])
+    empty = Completed(np.zeros(0, np.str_), np.zeros(0, np.int64), none, none, none, none, [], [], [])
 
     def joined(name: str) -> Any:
         found = [getattr(part, name) for part in (empty, *parts)]

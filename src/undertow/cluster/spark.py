@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from undertow.cluster.kept import BODY, HEAD, keep, taken
 from undertow.cluster.packages import absent
+from undertow.cluster.places import SEPARATOR
 from undertow.cluster.plan import Plan, plan
 from undertow.cluster.shard import END, Shard
 
@@ -22,6 +25,7 @@ try:
     from pyspark.sql import functions as F
     from pyspark.sql.streaming import StatefulProcessor
     from pyspark.sql.types import (
+        ArrayType,
         ByteType,
         DataType,
         DateType,
@@ -42,7 +46,7 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 OUTPUTS = ("values", "slices", "incidents")
 _LEARNED = (
     "ut_stream string, ut_time bigint, value array<double>, mean array<double>, std array<double>, "
-    "outlier_probability array<double>, status array<string>, incidents array<string>"
+    "outlier_probability array<double>, status array<string>, incidents array<string>, labels array<array<string>>"
 )
 _INCIDENT = (
     "id bigint, kind string, since bigint, last bigint, until bigint, since_time string, last_time string, "
@@ -72,6 +76,8 @@ def apply(
         key: Column with the name of the stream.
         time: Column with the time of the slice: timestamp, date or integer.
         modes: Columns with the labels of an entry, and all labels of each: ``{"src": ["A", "B"], "dst": ["A", "B"]}``.
+            In place of its labels, how many a mode may have at a time, ``{"src": 16, "dst": ["A", "B"]}``: then every
+            stream has its own, as they come, and one that is silent for longer than `ttl` leaves its place to others.
             Of a DataFrame that is not streaming the names alone will do, ``["src", "dst"]``: labels are found in a
             pass of their own. Of packed slices their shape, ``(12, 12)``; entries row by row.
         value: Column with the value of the entry; of packed slices an array of all of them, null where missing.
@@ -186,9 +192,15 @@ def _learned(df: Any, made: Plan, count: int, late: str | None, types: dict[str,
 
 
 def _entry(made: Plan) -> Any:
-    """Which entry of a slice a row is, counted row by row; −1 where a label is unknown."""
+    """Which entry of a slice a row is, counted row by row; −1 where a label is unknown.
+
+    Where labels come and go, all of them as one text; null where one is missing.
+    """
     if not made.modes:
         return F.lit(0)
+    if made.grows:
+        texts = [F.col(name).cast("string") for name in made.modes]
+        return F.when(reduce(and_, (text.isNotNull() for text in texts)), F.concat_ws(SEPARATOR, *texts))
     number: Any = F.lit(0)
     known: Any = F.lit(True)
     for name, labels in zip(made.modes, made.labels, strict=True):
@@ -208,22 +220,30 @@ def _shown(learned: Any, made: Plan, output: str, types: dict[str, DataType]) ->
     ]
     arrays = ["mean", "std", "outlier_probability"]
     if output == "slices":
-        return learned.select(*own, F.col("value").alias(made.value), *arrays, "status", "incidents")
+        coming = [
+            F.element_at("labels", mode + 1).cast(ArrayType(types[name])).alias(name)
+            for mode, name in enumerate(made.modes)
+            if not made.labels[mode]
+        ]
+        return learned.select(*own, *coming, F.col("value").alias(made.value), *arrays, "status", "incidents")
     if output == "incidents":
         told = learned.select(*own, F.explode("incidents").alias("ut_told"))
         change = F.from_json("ut_told", f"change string, {_INCIDENT}").alias("ut_change")
         return told.select(made.key, made.time, change).select(made.key, made.time, "ut_change.*")
-    each = learned.select(*own, F.posexplode(F.arrays_zip("value", *arrays)).alias("ut_entry", "ut_told"))
+    each = learned.select(*own, "labels", F.posexplode(F.arrays_zip("value", *arrays)).alias("ut_entry", "ut_told"))
     places: list[Any] = [F.col("ut_entry").alias("entry")]
+    free = [name for name, labels in zip(made.modes, made.labels, strict=True) if not labels]
     if made.modes:
         places, inner = [], made.entries
-        for name, labels in zip(made.modes, made.labels, strict=True):
-            inner //= len(labels)
-            index = F.floor(F.col("ut_entry") / inner) % len(labels)
-            label = F.element_at(F.array(*map(F.lit, labels)), index.cast("int") + 1)
+        for mode, (name, labels, size) in enumerate(zip(made.modes, made.labels, made.shape, strict=True)):
+            inner //= size
+            index = F.floor(F.col("ut_entry") / inner) % size
+            known = F.array(*map(F.lit, labels)) if labels else F.element_at("labels", mode + 1)
+            label = F.element_at(known, index.cast("int") + 1)
             places.append(label.cast(types[name]).alias(name))
     told = [F.col("ut_told.value").alias(made.value), *(F.col(f"ut_told.{name}").alias(name) for name in arrays)]
-    return each.select(made.key, made.time, *places, *told)
+    shown = each.select(made.key, made.time, *places, *told)
+    return shown.dropna(subset=free) if free else shown  # places that nobody has
 
 
 def _whole(made: Plan) -> Any:

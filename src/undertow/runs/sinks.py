@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from undertow.incidents import Incident, Incidents
 from undertow.incidents.delivery import Courier
+from undertow.incidents.naming import Names
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint
 from undertow.runs.options import RunOptions
 from undertow.runs.publishing import ResultSink
@@ -155,6 +156,9 @@ class Sinks:
     def _look_for_incidents(self, item: Item, result: Any) -> None:
         if self._watch is None or self._incident_file is None:
             return
+        if self._layout.to_come:
+            layout = self._layout
+            self._watch.names = Names.of(layout.shape, layout.labels, layout.dims)
         changes = self._watch.update(result, item.time, item.values)
         self._incident_file.add(changes)
         for change in changes:

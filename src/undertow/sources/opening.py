@@ -31,6 +31,7 @@ from undertow.sources.options import (
 from undertow.sources.preparation.masking import open_mask
 from undertow.sources.preparation.prepared import PreparedStream
 from undertow.sources.preparation.selecting import mode_number
+from undertow.sources.room import parse_room
 from undertow.sources.times import parse_step
 
 
@@ -47,6 +48,7 @@ def open_stream(
     modes: Any = None,
     value: str | None = None,
     labels: Any = None,
+    room: Any = None,
     duplicates: str | None = None,
     variable: str | None = None,
     colour: bool | None = None,
@@ -78,6 +80,7 @@ def open_stream(
         modes: Tables: columns of labels (src,dst). Otherwise: names of the modes.
         value: Tables: column of the values.
         labels: Labels of a mode: src=A,B,C or src=@file, in Python also a mapping. Tables: those that may occur.
+        room: Tables: places for labels that are not known beforehand, src=16; they are taken as labels appear.
         duplicates: Tables: rows for the same entry and time: refuse (default), sum, mean or last of them.
         variable: Which of several arrays (or DICOM series) in the source.
         colour: In colours, or (--grey, colour=False) as grey values; by default videos as they are, images grey.
@@ -112,6 +115,7 @@ def open_stream(
         modes=parse_names("modes", modes),
         value=value,
         labels=parse_labels(labels),
+        room=parse_room(room),
         duplicates=duplicates,
         variable=variable,
         colour=colour,

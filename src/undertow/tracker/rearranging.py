@@ -23,7 +23,6 @@ from undertow.model.step import init_core
 from undertow.tracker import season as seasons
 from undertow.tracker import step
 from undertow.tracker.ahead import MOST_SCORED, Ahead, Pending
-from undertow.tracker.predictors.cp import CP
 from undertow.tracker.season import Season
 from undertow.tracker.tracking import Tracking
 
@@ -45,7 +44,7 @@ def rearranged(state: Tracking, places: Places) -> Tracking:
         state,
         shape=shape,
         core=_core(state.core, flat),
-        cps=tuple(_model(model, places) for model in state.cps),
+        cps=tuple(replace(one, state=model(one.state, places)) for one in state.cps),
         recent=tuple(_slice(one, flat, shape) for one in state.recent),
         season=None if state.season is None else _season(state.season, flat),
         ahead=_ahead(state.ahead, math.prod(state.shape), flat),
@@ -108,14 +107,13 @@ def _core(core: step.Core, flat: NDArray[np.int64]) -> step.Core:
     return replace(made, others=others, last=usual(core.last, made.last))
 
 
-def _model(model: CP, places: Places) -> CP:
+def model(state: State, places: Places) -> State:
     """A CP model: new rows of its factors are as their prior has them."""
-    state = model.state
     shape, settings = tuple(map(len, places)), state.config.settings(state.capacity)
     core, factors = state.core, state.core.factors
     rows = len(shape) * [jnp.diag(jnp.where(factors.active, 1 / factors.precision, 0))]
     for mode, where in enumerate(places):  # one after the other: an array may have several
-        now = (*shape[:mode], *core_shape(core)[mode:])
+        now = (*shape[:mode], *_core_shape(core)[mode:])
         after = (*shape[: mode + 1], *now[mode + 1 :])
         fresh = init_core(settings, after)
 
@@ -132,11 +130,10 @@ def _model(model: CP, places: Places) -> CP:
     core = replace(core, outliers=_as_pooled(core.outliers, _entries(places, state.shape).reshape(shape) == NEW))
     added = math.prod(shape) - math.prod(state.shape)
     missing = tuple(count + max(added, 0) for count in state.missing)
-    after_all = State(state.config, shape, state.unit, state.steps, jax.tree.map(jnp.copy, core), missing)
-    return replace(model, state=after_all)
+    return State(state.config, shape, state.unit, state.steps, jax.tree.map(jnp.copy, core), missing)
 
 
-def core_shape(core: Any) -> tuple[int, ...]:
+def _core_shape(core: Any) -> tuple[int, ...]:
     """Of a slice of a CP model, by its arrays."""
     return tuple(core.window.values.shape[1:])
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from undertow.runs.store.times import Times
+from undertow.sources.room import Room
 
 Precision = Literal["single", "double"]
 
@@ -68,7 +69,7 @@ class Layout:
 
     shape: tuple[int, ...]
     dims: tuple[str, ...]
-    labels: tuple[tuple[str | int | float, ...] | None, ...]
+    labels: tuple[Sequence[str | int | float] | None, ...]
     time_name: str
     times: Times
     keep: tuple[str, ...]
@@ -102,14 +103,20 @@ class Layout:
             found[name] = ArrayLayout((*time, *self.dims), self.float_type, self.shape, self.chunk, attributes)
         return found
 
-    def coordinates(self) -> dict[str, tuple[str | int | float, ...]]:
+    @property
+    def to_come(self) -> dict[str, int]:
+        """Dimensions whose labels appear while the stream is read, with how many are known."""
+        pairs = zip(self.dims, self.labels, strict=True)
+        return {dim: labels.taken for dim, labels in pairs if isinstance(labels, Room)}
+
+    def coordinates(self) -> dict[str, Sequence[str | int | float]]:
         """Labels by the dimension that they belong to, where there are any."""
         named = dict(zip((*self.dims, PREDICTOR), (*self.labels, self.predictors), strict=True))
         return {dim: labels for dim, labels in named.items() if labels}
 
     def identity(self) -> dict[str, Any]:
         """Its canonical form, ready for JSON; labels by their digest, since there may be millions."""
-        digest = hashlib.sha256(json.dumps(self.labels).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps(self.labels, default=str).encode()).hexdigest()
         identity = {**vars(self), "labels": digest, "times": self.times.kind}
         if not self.checksums:
             del identity["checksums"]  # as it was in the checkpoints of such stores
@@ -143,7 +150,7 @@ def distinct(dims: Sequence[str], *others: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def label_column(labels: tuple[str | int | float, ...]) -> np.ndarray[Any, Any]:
+def label_column(labels: Sequence[str | int | float]) -> np.ndarray[Any, Any]:
     """Labels as one column: integers, numbers, or else text."""
     if all(isinstance(label, (int, np.integer)) and not isinstance(label, bool) for label in labels):
         return np.asarray(labels, "<i8")

@@ -24,6 +24,7 @@ class StoreWriter:
         self._folder = folder
         self._layout = layout
         self._documents = documents(layout)
+        self._known = dict.fromkeys(layout.to_come, -1)
         self._arrays = {
             name: ChunkedArray(folder / name, array.dtype, array.shape, array.chunk, checksums=layout.checksums)
             for name, array in layout.arrays().items()
@@ -43,7 +44,8 @@ class StoreWriter:
         for name, content in self._documents.items():
             path = self._folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            if path.parent.name not in growing and path.parent != self._folder:
+            to_come = path.parent.name in self._known and path.exists()  # what is there knows more
+            if path.parent.name not in growing and path.parent != self._folder and not to_come:
                 replace_file(path, content)  # labels
         # First what readers see, then what it was about: at no moment does the group claim what is not there.
         self._commit(length, attributes)
@@ -69,8 +71,17 @@ class StoreWriter:
         """Make everything appended so far durable and visible to readers."""
         for array in self._arrays.values():
             array.flush()
+        self._name_places()
         self._commit(self.length, attributes)
         sync_folders([self._folder, *(array.folder for array in self._arrays.values())])
+
+    def _name_places(self) -> None:
+        """Labels that have appeared since."""
+        if self._layout.to_come != self._known:
+            self._known = self._layout.to_come
+            for name, content in documents(self._layout).items():
+                if Path(name).parts[0] in self._known:
+                    replace_file(self._folder / name, content)
 
     def _commit(self, length: int, attributes: Mapping[str, Any]) -> None:
         for name, content in with_length(self._documents, list(self._arrays), length, dict(attributes)).items():

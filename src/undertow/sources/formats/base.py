@@ -68,13 +68,13 @@ class Source(ABC):
         return {}
 
     def __init__(
-        self, name: str, shape: tuple[int, ...], dims: tuple[str, ...] | None = None, labels: Labels | None = None
+        self, name: str, shape: tuple[int, ...], dims: tuple[str, ...] | None = None, labels: Any = None
     ) -> None:
         check_slice_shape(name, shape)
         self.name = name
         self.shape = tuple(int(size) for size in shape)
         self.dims = dims or tuple(f"mode_{n}" for n in range(1, len(shape) + 1))
-        self.labels = labels or (None,) * len(shape)
+        self.labels: Labels = labels or (None,) * len(shape)
         self.notices: list[str] = []
 
     @abstractmethod

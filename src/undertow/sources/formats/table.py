@@ -24,6 +24,7 @@ from undertow.sources.formats.base import Raw, Source, count_in
 from undertow.sources.formats.history import History
 from undertow.sources.formats.rows import Batch, Rows, mapped
 from undertow.sources.options import SourceOptions
+from undertow.sources.room import Room
 from undertow.sources.times import plain_time, to_json
 
 _MAX_LABELS = 2**22
@@ -78,7 +79,7 @@ class Table(Source):
     format = "table"
 
     def __init__(
-        self, rows: Rows, labels: Sequence[tuple[Label, ...]], options: SourceOptions, survey: Survey | None
+        self, rows: Rows, labels: Sequence[tuple[Label, ...] | Room], options: SourceOptions, survey: Survey | None
     ) -> None:
         sizes = tuple(len(known) for known in labels)
         if math.prod(sizes) > MAX_SLICE_ENTRIES:
@@ -91,6 +92,13 @@ class Table(Source):
         self._check_rows(max(survey.counts.values(), default=0) if survey is not None else 0, rows)
         self._rows, self.is_pipe, self._rule = rows, rows.is_pipe, options.duplicates
         self._numbers = [{str(label): number for number, label in enumerate(known)} for known in labels]
+        self._rooms = [known if isinstance(known, Room) else None for known in labels]
+        self._without_room: dict[tuple[int, int, str], int] = {}
+        if any(self._rooms) and survey is not None and not survey.in_order:
+            raise StreamError(
+                f"{rows.name} has rows that are not in the order of their times, and room is for labels as they come: "
+                "sort it, or leave room out so that all labels are found in a first pass"
+            )
         self._survey = survey
         self._sorted: _SortedRows | None = None
         self._is_followed, self._on_bad = options.follow is not None, options.on_bad
@@ -217,23 +225,32 @@ class Table(Source):
         self.notices.append(f"{what} came to {self.name} after that slice was done and were left out")
 
     def skipped_rows(self) -> list[str]:  # noqa: D102
-        return self._rows.left_out()
+        full = sum(self._without_room.values())
+        names = ", ".join(dim for dim, room in zip(self.dims, self._rooms, strict=True) if room is not None)
+        said = f"{full} rows of {self.name} have labels for which there was no room in {names} and were left out"
+        return [*self._rows.left_out(), *([f"{said}: give more with --room"] if full else [])]
 
     def _entries(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The index of each row's entry in a flattened slice, and its value: NaN where a label is not known."""
         flat, known = np.zeros(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.bool_)
-        for dim, size, numbers, mode in zip(self.dims, self.shape, self._numbers, batch.modes, strict=True):
+        modes = zip(self.dims, self.shape, self._numbers, self._rooms, batch.modes, strict=True)
+        for dim, size, numbers, room, mode in modes:
             texts = mode.dictionary.to_pylist()
+            if room is not None:
+                numbers = {text: room.place(text) for text in _as_they_come(mode, texts)}
             number = mapped(mode, {text: numbers.get(text, -1) for text in texts}, np.int64)
             flat = flat * size + np.maximum(number, 0)
             unknown = number < 0
-            if unknown.any():
+            if unknown.any() and room is not None:
+                self._without_room[batch.start, batch.offset, dim] = int(unknown.sum())
+                known &= ~unknown
+            elif unknown.any():
                 first = texts[mode.indices[int(np.argmax(unknown))].as_py()]
                 self._rows.bad(
                     (batch.start, batch.offset, dim),
                     int(unknown.sum()),
                     f"the label {first!r} in {dim}, which is not in labels",
-                    "add it, or leave labels out so that they are found in a first pass",
+                    "add it, or leave labels out so that they are found in a first pass, or give --room for new ones",
                 )
                 known &= ~unknown
         return flat, batch.values if known.all() else np.where(known, batch.values, np.nan)
@@ -321,6 +338,12 @@ class _SortedRows:
         self._file.close()
 
 
+def _as_they_come(mode: Any, texts: list[str]) -> list[str]:
+    """The labels of some rows in the order in which they appear."""
+    indices = mode.indices.to_numpy(zero_copy_only=False)
+    return [texts[index] for index in indices[np.sort(np.unique(indices, return_index=True)[1])].tolist()]
+
+
 def _identity(first_time: Any, is_sorted: bool) -> str:
     return hashlib.sha256(json.dumps([str(first_time), is_sorted]).encode()).hexdigest()
 
@@ -352,10 +375,14 @@ def _key(time: Any) -> Any:
 def open_table(rows: Rows, options: SourceOptions, first_pass: Rows | None) -> Table:
     """A table whose labels are given, or found in a first pass over the same rows."""
     survey = None if first_pass is None else Survey(first_pass)
-    labels = []
+    labels: list[tuple[Label, ...] | Room] = []
     for number, mode in enumerate(rows.columns.modes):
         given = (options.labels or {}).get(mode)
-        if given is not None:
+        if (room := (options.room or {}).get(mode)) is not None:
+            if given is not None and len(given) > room:
+                raise StreamError(f"room for {mode} must hold its {len(given)} labels, got {room}: give more")
+            labels.append(Room(room, given or ()))
+        elif given is not None:
             labels.append(given)
         elif survey is not None:
             labels.append(_as_labels(list(survey.labels[number])))
@@ -363,9 +390,10 @@ def open_table(rows: Rows, options: SourceOptions, first_pass: Rows | None) -> T
             raise StreamError(f"{rows.name} can be read only once: give the labels of {mode} with labels=…")
         if not labels[-1]:
             raise StreamError(f"{rows.name} has no rows to find the labels of {mode} in: give them with labels=…")
-    unknown = [key for key in options.labels or {} if key not in rows.columns.modes]
-    if unknown:
-        raise StreamError(f"labels names {shortened(unknown)}, but the modes are {', '.join(rows.columns.modes)}")
+    for name in ("labels", "room"):
+        unknown = [key for key in getattr(options, name) or {} if key not in rows.columns.modes]
+        if unknown:
+            raise StreamError(f"{name} names {shortened(unknown)}, but the modes are {', '.join(rows.columns.modes)}")
     table = Table(rows, labels, options, survey)
     table.time_zone = None if first_pass is None else first_pass.time_zone
     return table
