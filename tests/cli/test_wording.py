@@ -11,6 +11,7 @@ from undertow.cli.wording import as_typed
         ("give them with labels=…", "give them with --labels …"),
         ("for example step='5min' or step=1", "for example --step 5min or --step 1"),
         ("use --late keep (late='keep') or --on-bad skip (on_bad='skip')", "use --late keep or --on-bad skip"),
+        ("go on with --resume (resume=True) or --store (store=…)", "go on with --resume or --store"),
         ("use late='skip' or late='keep'", "use --late skip or --late keep"),
         ("open it with colour=True", "open it with --colour"),
         ("time='my column'", '--time "my column"'),

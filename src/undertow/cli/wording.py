@@ -16,9 +16,11 @@ def as_typed(sentence: str) -> str:
         'name its columns, for example --time t, --modes src,dst'
         >>> as_typed("leave such rows out with --on-bad skip (on_bad='skip')")
         'leave such rows out with --on-bad skip'
+        >>> as_typed("continue with --resume (resume=True), or name another with --store (store=…)")
+        'continue with --resume, or name another with --store'
     """
     names = "|".join(sorted(_names(), key=len, reverse=True))
-    sentence = re.sub(rf"(--[\w-]+ \S+) \((?:{names})={_VALUE}\)", r"\1", sentence)
+    sentence = re.sub(rf"(--[\w-]+(?: [^\s(]\S*)?) \((?:{names})={_VALUE}\)", r"\1", sentence)
     return re.sub(rf"(?<![^\s(,])({names})=({_VALUE})", _option, sentence)
 
 
@@ -35,4 +37,4 @@ def _names() -> set[str]:
     from undertow.cli.source_options import FollowingOptions
     from undertow.runs.options import RunOptions
 
-    return {field.name for group in (FollowingOptions, RunOptions) for field in fields(group)}
+    return {"store", *(field.name for group in (FollowingOptions, RunOptions) for field in fields(group))}

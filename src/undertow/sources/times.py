@@ -45,6 +45,22 @@ def parse_time(value: Any) -> Any:
     return np.datetime64(moment, "us")
 
 
+def shown_time(time: Any) -> str:
+    """A time as a sentence names it: dates in ISO form without empty fractions.
+
+    Examples:
+        >>> shown_time(np.datetime64("2024-05-01T06:15:00.000000")), shown_time(7)
+        ('2024-05-01T06:15:00', '7')
+    """
+    text = str(time)
+    if not isinstance(time, np.datetime64) or "." not in text:
+        return text
+    seconds, _, fraction = text.partition(".")
+    while fraction.endswith("000"):
+        fraction = fraction[:-3]
+    return f"{seconds}.{fraction}" if fraction else seconds
+
+
 def to_json(time: Any) -> JSON:
     """A time as plain JSON."""
     if isinstance(time, np.datetime64):

@@ -48,6 +48,8 @@ def test_times_that_cannot_be_stored_are_refused():
     with pytest.raises(StoreError, match="dates, numbers or text"):
         Times.like([1])
     assert Times("whole").stored(3.0, 0) == 3
+    with pytest.raises(StoreError, match=r"the time of slice 4 is 2024-05-01, and .* of another kind \(integers\)"):
+        Times("whole").stored(np.datetime64("2024-05-01"), 4)
     with pytest.raises(StoreError, match="another kind"):
         Times("whole").stored(3.5, 0)
     assert Times("datetime").shown(1) == "1970-01-01T00:00:00.000000001"

@@ -10,9 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from undertow.runs.errors import StoreError
+from undertow.sources.times import shown_time
 
 SKIP = "leave such slices out with --on-bad skip (on_bad='skip')"
 Kind = Literal["index", "datetime", "whole", "number", "text"]
+_KINDS = {"index": "none at all", "datetime": "dates", "whole": "integers", "number": "numbers", "text": "text"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class Times:
             if isinstance(time, (int, np.integer)) or float(time).is_integer():
                 return _64_bits(int(time), index)
         raise StoreError(
-            f"the time of slice {index} is {time!r}, and the times before it were of another kind ({self.kind}): "
+            f"the time of slice {index} is {repr(time) if isinstance(time, str) else shown_time(time)}, and the times "
+            f"before it were of another kind ({_KINDS[self.kind]}): "
             f"give all slices times of one kind, or {SKIP}"
         )
 
@@ -82,8 +85,7 @@ class Times:
         """A stored time as it goes into text: numbers as they are, dates in ISO form without empty fractions."""
         if self.kind != "datetime":
             return stored
-        text = str(np.datetime64(int(stored), "ns"))
-        return text.removesuffix("000").removesuffix("000").removesuffix(".000")
+        return shown_time(np.datetime64(int(stored), "ns"))
 
 
 def _64_bits(time: int, index: int) -> int:

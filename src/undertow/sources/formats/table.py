@@ -9,11 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,54 +21,13 @@ from undertow.sources.errors import MAX_SLICE_ENTRIES, shortened
 from undertow.sources.formats.base import Raw, Source, count_in
 from undertow.sources.formats.history import History
 from undertow.sources.formats.rows import Batch, Rows, mapped
+from undertow.sources.formats.sorted_rows import SortedRows
+from undertow.sources.formats.survey import Survey, time_runs
 from undertow.sources.options import SourceOptions
 from undertow.sources.room import Room
-from undertow.sources.times import plain_time, to_json
+from undertow.sources.times import plain_time, shown_time, to_json
 
-_MAX_LABELS = 2**22
-_MAX_TIMES = 2**24
 _MAX_SLICE_ROWS = 2**23
-_ENTRY = np.dtype([("entry", np.int64), ("value", np.float64)])
-
-
-class Survey:
-    """What a first pass over a table finds: its labels, its times with the number of rows of each, and their order."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.labels: list[dict[str, None]] = [{} for _ in rows.columns.modes]
-        self.counts: dict[Any, int] = {}
-        self.in_order = True
-        self.dtype: np.dtype[Any] | None = None
-        last: Any = None
-        for batch in filter(len, rows.batches()):
-            self.dtype = batch.times.dtype if self.dtype is None else np.result_type(self.dtype, batch.times.dtype)
-            for known, mode in zip(self.labels, batch.modes, strict=True):
-                known.update(dict.fromkeys(mode.dictionary.to_pylist()))
-                if len(known) > _MAX_LABELS:
-                    raise StreamError(f"{rows.name} has more than {_MAX_LABELS} labels in one mode: name other columns")
-            self.in_order = self.in_order and self._continues_order(batch.times, last)
-            last = batch.times[-1]
-            different, first, counts = np.unique(batch.times, return_index=True, return_counts=True)
-            for which in np.argsort(first):  # texts keep the order in which they appear
-                time = _key(different[which])
-                self.counts[time] = self.counts.get(time, 0) + int(counts[which])
-            if len(self.counts) > _MAX_TIMES:
-                raise StreamError(
-                    f"{rows.name} has more than {_MAX_TIMES} times in {rows.columns.time}: name another column"
-                )
-
-    def _continues_order(self, times: NDArray[Any], last: Any) -> bool:
-        """Whether the rows are in order so far; for texts, whether the rows of each are together."""
-        if times.dtype != object:
-            return bool((times[1:] >= times[:-1]).all() and (last is None or times[0] >= last))
-        heads = [time for time, _ in _runs(times)]
-        fresh = heads[1:] if heads[0] == last else heads
-        return len(set(heads)) == len(heads) and not any(time in self.counts for time in fresh)
-
-    @property
-    def times(self) -> list[Any]:
-        """In order; texts in the order in which they first appear."""
-        return list(self.counts) if any(isinstance(time, str) for time in self.counts) else sorted(self.counts)
 
 
 class Table(Source):
@@ -100,7 +57,7 @@ class Table(Source):
                 "sort it, or leave room out so that all labels are found in a first pass"
             )
         self._survey = survey
-        self._sorted: _SortedRows | None = None
+        self._sorted: SortedRows | None = None
         self._is_followed, self._on_bad = options.follow is not None, options.on_bad
         self.time_name = rows.columns.time
         if survey is not None and options.follow is None:
@@ -172,7 +129,7 @@ class Table(Source):
         for batch in self._rows.from_row(start, skip):
             numbers, numbers_values = self._entries(batch)
             begin = 0
-            for run_time, count in _runs(batch.times):
+            for run_time, count in time_runs(batch.times):
                 if entries and run_time != time:
                     yield _Rows(time, np.concatenate(entries), np.concatenate(values), after)
                     entries, values, waiting = [], [], 0
@@ -184,7 +141,7 @@ class Table(Source):
                 time, after = run_time, {"place": batch.start, "skip": batch.offset + begin}
         if entries and self._is_followed:
             self.notices.append(
-                f"the rows of {self.time_name} {plain_time(time)} at the end of {self.name} wait for the next "
+                f"the rows of {self.time_name} {shown_time(time)} at the end of {self.name} wait for the next "
                 f"{self.time_name}, since more of them may come: continue with --resume, without --follow if the table "
                 "is complete"
             )
@@ -194,7 +151,7 @@ class Table(Source):
     def _slices_sorted(self) -> Iterator[_Rows]:
         assert self._survey is not None
         if self._sorted is None:
-            self._sorted = _SortedRows(self._rows, self._survey, self._entries)
+            self._sorted = SortedRows(self._rows, self._survey, self._entries)
         for index, time in enumerate(self._sorted.times):
             block = self._sorted.slice(index)
             yield _Rows(time, block["entry"], block["value"], {"slice": index + 1})
@@ -215,7 +172,7 @@ class Table(Source):
         """Rows that came after the slice of their time was done: it cannot be undone."""
         if not added:
             return
-        what = f"{added} more {'row' if added == 1 else 'rows'} of {self.time_name} {plain_time(time)}"
+        what = f"{added} more {'row' if added == 1 else 'rows'} of {self.time_name} {shown_time(time)}"
         if self._on_bad == "stop":
             raise StreamError(
                 f"{self.name} has got {what}, whose slice was done when the table ended there: leave these rows out "
@@ -276,8 +233,8 @@ class Table(Source):
             self._rows.bad(
                 ("repeated", str(time)),
                 len(entries) - len(different),
-                f"two rows for {labels} at {self.time_name} {time}",
-                "use --duplicates sum, mean or last (duplicates='sum'), or keep one",
+                f"two rows for {labels} at {self.time_name} {shown_time(time)}",
+                "use --duplicates sum (duplicates='sum'), mean or last, or keep one",
             )
             flat[different] = values[first]
         return flat.reshape(self.shape)
@@ -300,44 +257,6 @@ class _Rows:
         return json.dumps(to_json(plain_time(self.time))).encode(), self.entries.tobytes(), self.values.tobytes()
 
 
-class _SortedRows:
-    """Rows sorted by time in a temporary file; memory holds one number per time only."""
-
-    def __init__(self, rows: Rows, survey: Survey, entries: Any) -> None:
-        self.times = survey.times
-        rank = {time: index for index, time in enumerate(self.times)}
-        sizes = np.array([survey.counts[time] for time in self.times], dtype=np.int64)
-        self._ends = np.cumsum(sizes)
-        cursor = self._ends - sizes
-        self._file = tempfile.TemporaryFile(prefix="undertow-")  # noqa: SIM115, closed by close()
-        total = int(self._ends[-1])
-        _reserve(self._file, total * _ENTRY.itemsize)
-        table = np.memmap(self._file, _ENTRY, "r+", shape=(total,))
-        for batch in filter(len, rows.batches()):
-            different, which = np.unique(batch.times, return_inverse=True)
-            known = [rank.get(_key(time), -1) for time in different]
-            ranks = np.array(known, dtype=np.int64)[which]
-            order = np.argsort(ranks, kind="stable")
-            counts = np.bincount(ranks[order], minlength=len(cursor)) if min(known) >= 0 else cursor + total
-            if (cursor + counts > self._ends).any():
-                raise StreamError(f"{rows.name} changed while it was read: start again once it is complete")
-            first = np.searchsorted(ranks[order], ranks[order])  # of the rows of the same time
-            target = cursor[ranks[order]] + np.arange(len(batch)) - first
-            numbers, values = entries(batch)
-            table["entry"][target], table["value"][target] = numbers[order], values[order]
-            cursor = cursor + counts
-        self._table = table
-
-    def slice(self, index: int) -> NDArray[Any]:
-        """The rows of one time."""
-        start = int(self._ends[index - 1]) if index else 0
-        return np.array(self._table[start : int(self._ends[index])])
-
-    def close(self) -> None:
-        """Give the disk space back."""
-        self._file.close()
-
-
 def _as_they_come(mode: Any, texts: list[str]) -> list[str]:
     """The labels of some rows in the order in which they appear."""
     indices = mode.indices.to_numpy(zero_copy_only=False)
@@ -346,30 +265,6 @@ def _as_they_come(mode: Any, texts: list[str]) -> list[str]:
 
 def _identity(first_time: Any, is_sorted: bool) -> str:
     return hashlib.sha256(json.dumps([str(first_time), is_sorted]).encode()).hexdigest()
-
-
-def _reserve(file: IO[bytes], size: int) -> None:
-    """Allocate the disk space now: a full disk is an error here, but would kill the process in a mapped file later."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, size)
-    else:
-        for start in range(0, size, 2**20):
-            file.write(bytes(min(2**20, size - start)))
-        file.flush()
-
-
-def _runs(times: NDArray[Any]) -> Iterator[tuple[Any, int]]:
-    """Successive rows of the same time: the time and their number."""
-    if not len(times):
-        return
-    starts = np.concatenate([[0], np.flatnonzero(times[1:] != times[:-1]) + 1])
-    for start, stop in zip(starts, [*starts[1:], len(times)], strict=True):
-        yield _key(times[start]), int(stop - start)
-
-
-def _key(time: Any) -> Any:
-    """A time as a key of a dictionary, whatever array it comes from."""
-    return time.item() if isinstance(time, (np.integer, np.floating)) else time
 
 
 def open_table(rows: Rows, options: SourceOptions, first_pass: Rows | None) -> Table:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from undertow.sources.base import StreamError
-from undertow.sources.times import are_ordered, is_unknown
+from undertow.sources.times import are_ordered, is_unknown, shown_time
 
 MAX_FILLED = 100_000
 """Slices put into one gap: beyond that, the step is wrong or the times are."""
@@ -40,12 +40,12 @@ class TimeKeeper:
         if time == self.last:
             kind, words = "repeated", "repeats the time before it"
         elif are_ordered(time, self.last) and time < self.last:
-            kind, words = "late", f"comes after {self.last}"
+            kind, words = "late", f"comes after {shown_time(self.last)}"
         else:
             return True
         if self.late == "refuse":
             raise StreamError(
-                f"{self.name} must have times in order, but the slice of {time} {words}: "
+                f"{self.name} must have times in order, but the slice of {shown_time(time)} {words}: "
                 "sort it, or use late='skip' or late='keep'"
             )
         self.counts[kind] += 1
@@ -56,23 +56,25 @@ class TimeKeeper:
         if self.last is None or is_unknown(time) or self.step is None or not are_ordered(time, self.last):
             return
         if isinstance(self.step, np.timedelta64) != isinstance(time, np.datetime64):
-            raise StreamError(f"step must fit the times of {self.name}, got {self.step} for times such as {time}")
+            raise StreamError(
+                f"step must fit the times of {self.name}, got {self.step} for times such as {shown_time(time)}"
+            )
         steps = (time - self.last) / self.step
         if not steps > 1.5:
             return
         count = math.ceil(steps - 0.5) - 1
         if self.gaps == "refuse":
             raise StreamError(
-                f"{self.name} must have no gaps, but {count} slices are missing between {self.last} and {time}: "
-                "use gaps='fill' or gaps='keep'"
+                f"{self.name} must have no gaps, but {count} {'slice is' if count == 1 else 'slices are'} missing "
+                f"between {shown_time(self.last)} and {shown_time(time)}: use gaps='fill' or gaps='keep'"
             )
         if self.gaps == "keep":
             self.counts["missing"] += count
             return
         if count > MAX_FILLED:
             raise StreamError(
-                f"{self.name} misses {count} slices between {self.last} and {time}, more than {MAX_FILLED}: "
-                "check its times and step, or use gaps='keep'"
+                f"{self.name} misses {count} slices between {shown_time(self.last)} and {shown_time(time)}, more than "
+                f"{MAX_FILLED}: check its times and step, or use gaps='keep'"
             )
         while (time - self.last) / self.step > 1.5:  # computed again each time: a resumed stream fills the same way
             self.counts["missing"] += 1
@@ -87,12 +89,18 @@ class TimeKeeper:
 
     def notices(self) -> list[str]:
         """One sentence for each kind of irregularity found."""
-        done = "were left out" if self.late == "skip" else "were kept where they came"
-        filled = "were filled with empty slices" if self.gaps == "fill" else "were passed over"
+        late = "left out" if self.late == "skip" else "kept where {they} came"
+        filled = "filled with empty slices" if self.gaps == "fill" else "passed over"
         texts = {
-            "late": f"slices of {self.name} came after a later one and {done}",
-            "repeated": f"slices of {self.name} repeated a time and {done}",
-            "missing": f"times of {self.name} had no slice and {filled}",
-            "unknown": f"slices of {self.name} had no valid time",
+            "late": ("slice", f"came after a later one and {{were}} {late}"),
+            "repeated": ("slice", f"repeated a time and {{were}} {late}"),
+            "missing": ("time", f"had no slice and {{were}} {filled}"),
+            "unknown": ("slice", "had no valid time"),
         }
-        return [f"{self.counts[kind]} {text}" for kind, text in texts.items() if self.counts[kind]]
+        sentences = []
+        for kind, (what, text) in texts.items():
+            count = self.counts[kind]
+            one = {"were": "was", "they": "it"} if count == 1 else {"were": "were", "they": "they"}
+            if count:
+                sentences.append(f"{count} {what if count == 1 else what + 's'} of {self.name} {text.format(**one)}")
+        return sentences
