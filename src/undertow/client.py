@@ -46,9 +46,15 @@ class _Requests:
     @staticmethod
     def push(name: str, x: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         values = np.ma.filled(np.ma.asarray(x, dtype=np.float64), np.nan)
+        given = {key: value for key, value in options.items() if value is not None and key != "labels"}
+        if (labels := options.get("labels")) is not None:
+            stack = values if values.ndim > len(labels) else values[None]
+            rows = [None if one is None else list(map(str, one)) for one in labels]
+            slices = [{"values": _with_null(one), "labels": rows} for one in stack]
+            address = f"/api/streams/{name}/slices"
+            return {"method": "POST", "url": address, "json": {"slices": slices}, "params": given}
         file = io.BytesIO()
         np.save(file, values, allow_pickle=False)
-        given = {key: value for key, value in options.items() if value is not None}
         return {
             "method": "POST",
             "url": f"/api/streams/{name}/slices",
@@ -81,6 +87,13 @@ class _Requests:
         if answer.headers.get("content-type", "").startswith("application/json"):
             return answer.json()
         return answer.content
+
+
+def _with_null(values: Any) -> Any:
+    """Nested lists with null where nothing was observed."""
+    made = values.astype(object)
+    made[np.isnan(values)] = None
+    return made.tolist()
 
 
 def _httpx() -> Any:
@@ -134,7 +147,8 @@ class Client:
             x: Array with NaN where missing, or a masked array; with one more axis in front for several slices.
             sequence: Number of the (first) slice: makes it safe to send it again.
             time: Of the (first) slice, ISO 8601; now if left out.
-            **options: ``fields="mean,std"``, ``alerts_only=True``, ``asynchronous=True``.
+            **options: ``fields="mean,std"``, ``alerts_only=True``, ``asynchronous=True``; ``labels`` of the rows that
+                `x` has, for each mode (None: all of them), where not all are there or new ones have come.
 
         Returns:
             ``next``, and ``results`` with numbers, alerts, incidents and arrays of each slice.

@@ -15,19 +15,23 @@ from numpy.typing import NDArray
 from undertow.inputs.dense import as_slice
 from undertow.service import times
 from undertow.service.errors import Invalid, TooLarge, Unsupported
-from undertow.service.spec import Spec
+from undertow.service.spec import LABEL_LENGTH, Spec
 
 JSON, NPY, ARROW = "application/json", "application/x-npy", "application/vnd.apache.arrow.stream"
-_FIELDS = {"values", "time", "sequence"}
+_FIELDS = {"values", "time", "sequence", "labels"}
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """One slice of a request, checked: its values are NaN where nothing was observed."""
+    """One slice of a request, checked: its values are NaN where nothing was observed.
+
+    With labels it has the rows that these name, in their order.
+    """
 
     values: NDArray[Any]
     time: str | None = None
     sequence: int | None = None
+    labels: tuple[tuple[str, ...] | None, ...] | None = None
 
 
 def decoded(kind: str, body: bytes, spec: Spec, most: int, sequence: int | None, time: Any) -> list[Given]:
@@ -79,15 +83,35 @@ def _checked(row: Mapping[str, Any], number: int, spec: Spec) -> Given:
     time = row.get("time")
     if time is not None and (not isinstance(time, (str, int, float)) or isinstance(time, bool)):
         raise Invalid(f"time must be a date or seconds since 1970, got {time!r:.60}")
-    if row["values"].shape != spec.shape:
+    labels = checked_labels(row.get("labels"), spec)
+    if labels is None and row["values"].shape != spec.shape:
         got = list(row["values"].shape)
         raise Invalid(f"slice {number}: values must have the shape of the stream, {list(spec.shape)}, got {got}")
     try:
-        found = as_slice(row["values"], shape=spec.shape)
+        found = as_slice(row["values"])
     except (ValueError, TypeError) as error:
         raise Invalid(f"slice {number}: {error}") from None
     values = np.where(found.mask, found.values, np.asarray(np.nan, found.values.dtype))
-    return Given(values, times.checked(time), sequence)
+    return Given(values, times.checked(time), sequence, labels)
+
+
+def checked_labels(given: Any, spec: Spec) -> tuple[tuple[str, ...] | None, ...] | None:
+    """Names of the rows of a slice, by mode; None where it has all of them, in order.
+
+    Raises:
+        Invalid: They are something else.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, list) or len(given) != len(spec.shape):
+        raise Invalid(f"labels must be {len(spec.shape)} lists, one for each mode, or null where all rows are there")
+    for one in given:
+        texts = [] if one is None else one
+        if not isinstance(texts, list) or not all(
+            isinstance(text, str) and 0 < len(text) <= LABEL_LENGTH for text in texts
+        ):
+            raise Invalid(f"labels must be texts of 1 to {LABEL_LENGTH} characters, got {one!r:.60}")
+    return tuple(None if one is None else tuple(one) for one in given)
 
 
 def _from_json(body: bytes, spec: Spec) -> list[dict[str, Any]]:
@@ -100,7 +124,7 @@ def _from_json(body: bytes, spec: Spec) -> list[dict[str, Any]]:
         raise Invalid('JSON is {"values": […], "time": …, "sequence": …}, or {"slices": [such, …]}')
     for row in rows:
         if unknown := sorted(set(row) - _FIELDS):
-            raise Invalid(f"a slice has values, time and sequence, got {unknown[0]!r:.60}")
+            raise Invalid(f"a slice has values, time, sequence and labels, got {unknown[0]!r:.60}")
         row["values"] = _numbers(row["values"])
     return rows
 

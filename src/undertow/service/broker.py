@@ -21,7 +21,7 @@ import orjson
 
 from undertow.serialization.container import write_bytes
 from undertow.service.answers import kept_json
-from undertow.service.bodies import Given
+from undertow.service.bodies import Given, checked_labels
 from undertow.service.errors import Busy, Invalid, NotFound, ServiceError
 from undertow.service.spec import checked_name, checked_spec
 from undertow.service.streams import Stream, Streams
@@ -179,10 +179,11 @@ class Subscription(Worker):
                     if part.sequence < sequence:
                         continue
                     sequence = part.sequence + 1
-                if part.values.shape != stream.spec.shape:
+                labels = checked_labels(part.labels, stream.spec)
+                if labels is None and part.values.shape != stream.spec.shape:
                     raise BadInputError(f"slices have the shape {stream.spec.shape}, got {part.values.shape}")
                 when = None if part.time is None else checked(_plain(part.time))
-                found.append(Given(part.values, when, first + len(found)))
+                found.append(Given(part.values, when, first + len(found), labels))
         except (BadInputError, Invalid) as error:
             self._say(f"message {message.number} is left out ({error})")
             return [], sequence

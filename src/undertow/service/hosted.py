@@ -121,6 +121,10 @@ class Hosted:
             return Outcome(sequence, time, {}, b"", error=" ".join(str(error).split()) or type(error).__name__)
         return Outcome(sequence, time, numbers, frames.packed(values, result), {"data": values, **arrays}, changes)
 
+    def rename(self, spec: Spec) -> None:
+        """Go on with labels that have come."""
+        self.spec, self.incidents.names = spec, spec.names()
+
     def listen(self, said: Feedback) -> tuple[Change, ...]:
         """Take what a user said about an incident; one that is not known any more is left alone."""
         self.feedback = said.number + 1

@@ -95,6 +95,12 @@ class Inference:
                 self._behind.append(key)
                 self._changed.notify_all()
 
+    def describe(self, key: int, spec: Spec) -> None:
+        """A stream whose labels may have changed, for when it is restored."""
+        with self._changed:
+            if key in self._specs:
+                self._specs[key] = spec
+
     def remove(self, key: int) -> None:
         """Forget a stream; jobs that wait are dropped."""
         with self._changed:

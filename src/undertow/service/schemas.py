@@ -25,7 +25,9 @@ class NewStream(BaseModel):
 
     shape: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=12)]
     dims: list[Text] | None = None
-    labels: list[list[Text] | None] | None = None
+    labels: list[list[Text | None] | None] | None = Field(
+        None, description="Of the rows of each mode; null in place of one is free for a label that is still to come."
+    )
     false_alarms: Annotated[str, Field(max_length=40)] | None = Field(
         None, description='False incidents that are accepted: "1/day", "1/1000" slices, or "fdr 10%".'
     )
@@ -38,7 +40,7 @@ class StreamInfo(BaseModel):
     name: str
     shape: list[int]
     dims: list[str]
-    labels: list[list[str] | None]
+    labels: list[list[str | None] | None]
     false_alarms: str | None
     step: float | None
     next: int = Field(description="Sequence number of the next slice.")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from undertow.incidents import Incidents
+from undertow.incidents.naming import Names
 from undertow.inputs.dense import MAX_MODES
 from undertow.service.errors import Invalid, TooLarge
 from undertow.service.settings import Limits
@@ -26,14 +30,14 @@ class Spec:
     Attributes:
         shape: Of a slice.
         dims: One name for each mode.
-        labels: For each mode the labels of its rows, or None.
+        labels: For each mode the labels of its rows, or None; a row without one is free for a label that is to come.
         false_alarms: False incidents that are accepted, as `undertow.incidents.Incidents` takes it.
         step: Seconds between slices, where their times do not say it.
     """
 
     shape: tuple[int, ...]
     dims: tuple[str, ...]
-    labels: tuple[tuple[str, ...] | None, ...]
+    labels: tuple[tuple[str | None, ...] | None, ...]
     false_alarms: str | None = None
     step: float | None = None
 
@@ -54,12 +58,71 @@ class Spec:
 
     def incidents(self) -> Incidents:
         """A watch that has seen nothing."""
-        return Incidents(self.shape, self.labels, self.false_alarms, self.step, self.dims)
+        return Incidents(self.shape, self.names().labels, self.false_alarms, self.step, self.dims)
+
+    def names(self) -> Names:
+        """What rows are called as of now."""
+        return Names.of(
+            self.shape, [one and [_shown(one[n], n) for n in range(len(one))] for one in self.labels], self.dims
+        )
 
     def labels_of(self, position: tuple[int, ...]) -> list[str]:
         """Of one entry; numbers where there are none."""
         pairs = zip(self.labels, position, strict=True)
-        return [str(index) if labels is None else labels[index] for labels, index in pairs]
+        return [str(index) if labels is None else _shown(labels[index], index) for labels, index in pairs]
+
+    def is_of(self, asked: Spec) -> bool:
+        """Whether this is what was asked for, but for labels that have come since."""
+        if replace(self, labels=()) != replace(asked, labels=()) or len(self.labels) != len(asked.labels):
+            return False
+        return all(
+            one == other
+            or (one is not None and other is not None and all(b in (None, a) for a, b in zip(one, other, strict=True)))
+            for one, other in zip(self.labels, asked.labels, strict=True)
+        )
+
+    def placed(self, values: NDArray[Any], given: Sequence[Sequence[str] | None]) -> tuple[Spec, NDArray[Any]]:
+        """A slice whose rows were named, with its rows where they belong; labels that are new take free places.
+
+        Args:
+            values: With a row for each of these labels.
+            given: For each mode; None where all rows are there, in order.
+
+        Returns:
+            What the stream is from now on, and the whole slice.
+
+        Raises:
+            Invalid: A label finds no place, or the slice does not fit its labels.
+        """
+        known, places = list(self.labels), []
+        sizes = [size if one is None else len(one) for one, size in zip(given, self.shape, strict=True)]
+        if list(values.shape) != sizes:
+            raise Invalid(f"values must have a row for each label, {sizes}, got {list(values.shape)}")
+        for mode, (dim, mine) in enumerate(zip(self.dims, given, strict=True)):
+            if mine is None:
+                places.append(np.arange(self.shape[mode]))
+                continue
+            if known[mode] is None or len(set(mine)) < len(mine):
+                why = "has no labels" if known[mode] is None else "was given one label twice"
+                raise Invalid(f"mode {dim} {why}: name each row once, in modes that have labels")
+            row = list(known[mode] or ())
+            for label in dict.fromkeys(mine):
+                if label not in row and None not in row:
+                    raise Invalid(
+                        f"mode {dim} has no free place for the label {label!r:.60}: its {len(row)} are taken; create a "
+                        "stream with more of them, null where a label is still to come"
+                    )
+                if label not in row:
+                    row[row.index(None)] = label
+            known[mode] = tuple(row)
+            places.append(np.array([row.index(label) for label in mine], np.int64))
+        whole = np.full(self.shape, np.nan, values.dtype if values.dtype.kind == "f" else np.float64)
+        whole[np.ix_(*places)] = values
+        return replace(self, labels=tuple(known)), whole
+
+
+def _shown(label: str | None, place: int) -> str:
+    return f"(free {place})" if label is None else label
 
 
 def checked_name(name: str) -> str:
@@ -91,7 +154,7 @@ def checked_spec(given: Mapping[str, Any], limits: Limits) -> Spec:
     if len(dims) != len(shape) or len(set(dims)) != len(dims):
         raise Invalid(f"dims must be {len(shape)} different names, one for each mode, got {dims}")
     labels = given.get("labels") or [None] * len(shape)
-    for text in (*dims, *(label for one in labels if one is not None for label in one)):
+    for text in (*dims, *(label for one in labels for label in one or () if label is not None)):
         if len(text) > LABEL_LENGTH:
             raise Invalid(f"names and labels have at most {LABEL_LENGTH} characters, got {len(text)}")
     spec = Spec(

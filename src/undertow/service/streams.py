@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from undertow.service.live import Hub
 from undertow.service.metrics import Metrics
 from undertow.service.settings import Limits
 from undertow.service.spec import Spec
-from undertow.service.store.base import Feedback, LoggedSlice, Store, Stored
+from undertow.service.store.base import Described, Feedback, LoggedSlice, Store, Stored, Write
 from undertow.service.writer import Writer
 
 
@@ -124,7 +124,7 @@ class Streams:
         """A stream, and whether it is new; to ask twice for the same is no error."""
         async with self._creating:
             if (found := self._streams.get(name)) is not None:
-                if found.spec != spec:
+                if not found.spec.is_of(spec):
                     raise Conflict(f"stream {name} exists with other settings: delete it first, or use another name")
                 return found, False
             if len(self._streams) >= self.limits.streams:
@@ -158,8 +158,9 @@ class Streams:
             first = _numbered(stream, given)
             fresh = [one for number, one in enumerate(given) if first + number >= stream.next]
             repeated = len(given) - len(fresh)
+            spec, fresh = _placed(stream.spec, fresh)
             self._make_room(fresh)
-            jobs = self._log(stream, fresh) if fresh else []
+            jobs = self._log(stream, spec, fresh) if fresh else []
             durable = stream.last
         if durable is not None:
             await asyncio.wrap_future(durable)
@@ -169,22 +170,29 @@ class Streams:
             Accepted(job.sequence, job.time, False, outcome) for job, outcome in zip(jobs, outcomes, strict=True)
         ]
 
-    def _log(self, stream: Stream, fresh: Sequence[Given]) -> list[Job]:
-        """Give the slices their numbers; they are learned once they are on the disk."""
+    def _log(self, stream: Stream, spec: Spec, fresh: Sequence[Given]) -> list[Job]:
+        """Give the slices their numbers, and their stream its labels; they are learned once they are on the disk."""
         numbered = list(enumerate(fresh, stream.next))
         jobs = [Job(Future(), number, one.time or times.now(), one.values) for number, one in numbered]
         for job in jobs:
             job.done.add_done_callback(partial(self._released, _size(job.values)))
-        writes = [LoggedSlice(stream.key, job.sequence, job.time, array_bytes(job.values)) for job in jobs]  # type: ignore[arg-type]
-        stream.next += len(jobs)
+        writes: list[Write] = [
+            LoggedSlice(stream.key, job.sequence, job.time, array_bytes(job.values))  # type: ignore[arg-type]
+            for job in jobs
+        ]
+        named = [Job(Future(), call=lambda hosted: hosted.rename(spec))] if spec != stream.spec else []
+        if named:
+            writes.insert(0, Described(stream.key, spec.to_json()))
+        stream.next, stream.spec = stream.next + len(jobs), spec
         stream.last = self.writer.durable(writes)
-        stream.last.add_done_callback(lambda done: self._logged(stream, jobs, done))
+        stream.last.add_done_callback(lambda done: self._logged(stream, [*named, *jobs], done))
         return jobs
 
     def _logged(self, stream: Stream, jobs: Iterable[Job], done: Future[None]) -> None:
         """In the writing thread, which keeps the order."""
         for job in jobs:
             if done.exception() is None:
+                self.inference.describe(stream.key, stream.spec)
                 self.inference.submit(stream.key, job)
             else:
                 job.done.cancel()
@@ -269,6 +277,17 @@ class Streams:
         """In whichever thread it was done."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._release, size)
+
+
+def _placed(spec: Spec, given: Sequence[Given]) -> tuple[Spec, list[Given]]:
+    """Slices with all rows, and what the stream is with the labels that come with them."""
+    found = []
+    for one in given:
+        if one.labels is not None:
+            spec, values = spec.placed(one.values, one.labels)
+            one = replace(one, values=values, labels=None)
+        found.append(one)
+    return spec, found
 
 
 def _numbered(stream: Stream, given: Sequence[Given]) -> int:

@@ -54,7 +54,7 @@ function position(row, column) {
 const planeOf = (place) => [state.plane.rows === null ? 0 : place[state.plane.rows], place[state.plane.columns]];
 const inPlane = (place) => place.every((n, mode) => mode === state.plane.rows || mode === state.plane.columns || n === state.plane.fixed[mode]);
 const flat = (place) => place.reduce((sum, n, mode) => sum * state.stream.shape[mode] + n, 0);
-const label = (mode, n) => state.stream.labels[mode] ? state.stream.labels[mode][n] : String(n);
+const label = (mode, n) => state.stream.labels[mode] ? state.stream.labels[mode][n] ?? "(free)" : String(n);
 
 function plane(values) {
   const { shape: { length } } = state.stream;
@@ -105,7 +105,8 @@ function describe(place) {
 
 function nameSides() {
   const { rows, columns } = state.plane, { labels } = state.stream;
-  for (const panel of panels) panel.name(rows === null ? null : labels[rows], labels[columns]);
+  const named = (mode) => mode === null || !labels[mode] ? null : labels[mode].map((_, n) => label(mode, n));
+  for (const panel of panels) panel.name(named(rows), named(columns));
 }
 
 // ---- which plane of a slice with more than two modes

@@ -39,6 +39,14 @@ class LoggedSlice:
 
 
 @dataclass(frozen=True)
+class Described:
+    """What a stream is from now on, as plain JSON."""
+
+    key: int
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Kept:
     """What was found in a slice: numbers as JSON, and its arrays as bytes (`undertow.service.frames`)."""
 
@@ -84,7 +92,7 @@ class Checkpoint:
     keep_from: int = 0
 
 
-Write = LoggedSlice | Kept | Feedback | KeptIncident | Checkpoint
+Write = LoggedSlice | Described | Kept | Feedback | KeptIncident | Checkpoint
 
 
 class Store(Protocol):

@@ -9,6 +9,7 @@ from typing import Any
 
 from undertow.service.store.base import (
     Checkpoint,
+    Described,
     Feedback,
     Kept,
     KeptIncident,
@@ -103,6 +104,8 @@ class SqlStore:
     def _write(self, one: Write) -> None:
         if isinstance(one, LoggedSlice):
             self._execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (one.key, one.sequence, one.time, one.body))
+        elif isinstance(one, Described):
+            self._execute("UPDATE streams SET spec = ? WHERE stream = ?", (json.dumps(one.spec), one.key))
         elif isinstance(one, Kept):
             self._execute(_UPSERT_RESULT, (one.key, one.sequence, one.time, one.numbers, one.body))
         elif isinstance(one, Feedback):

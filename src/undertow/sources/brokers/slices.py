@@ -27,11 +27,13 @@ class Part:
         values: NaN where nothing was observed.
         time: Plain; None if the message says none.
         sequence: Number that its sender gave it; None if none.
+        labels: Names of its rows, by mode, as they came; for the service.
     """
 
     values: NDArray[Any]
     time: Any
     sequence: int | None
+    labels: Any = None
 
 
 def parts(message: Message, name: str, modes: int | None, time: str = "time", value: str = "values") -> list[Part]:
@@ -57,7 +59,9 @@ def parts(message: Message, name: str, modes: int | None, time: str = "time", va
     found = []
     for number, row in enumerate(rows):
         given = {**first, **row} if number == 0 else row
-        found.append(Part(row[value], parse_time(given.get(time)), _sequence(given.get("sequence"), what)))
+        found.append(
+            Part(row[value], parse_time(given.get(time)), _sequence(given.get("sequence"), what), row.get("labels"))
+        )
     return found
 
 
