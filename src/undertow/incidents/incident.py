@@ -8,20 +8,10 @@ from typing import Any, Literal
 
 Kind = Literal["entry", "entries", "row", "block", "slice", "dead", "change", "scene"]
 Side = Literal["above", "below", "both"]
-WORDS: dict[str, str] = {
-    "entry": "one entry",
-    "entries": "several entries",
-    "row": "a row, or a row and a column, of the slice",
-    "block": "a block: some rows by some columns",
-    "slice": "the whole slice",
-    "dead": "a sensor that gives the same number for ever",
-    "change": "a change of level that lasts",
-    "scene": "a change of the whole scene",
-}
-"""The kinds of incidents."""
+"""Its kind: one entry; several; a row, or a row and a column; a block, some rows by some columns; the whole slice; a
+sensor that gives the same number for ever; a change of level that lasts; a change of the whole scene."""
 MOST_ENTRIES = 64
 """Entries that an incident lists; `count` says how many there are."""
-_NAMED = 4
 _SIDES = {"above": "above what was expected", "below": "below what was expected", "both": "from what was expected"}
 
 
@@ -31,7 +21,7 @@ class Incident:
 
     Attributes:
         id: 1, 2, 3, … within a stream.
-        kind: One of `WORDS`.
+        kind: One of `Kind`.
         since: Its first slice, counted from 0.
         last: The newest slice in which it was seen.
         until: Its last slice; None while it is open.

@@ -27,34 +27,10 @@ def relative_error(estimate: ArrayLike, truth: ArrayLike, where: ArrayLike | Non
     return wrong / size
 
 
-def rae(estimates: ArrayLike, truths: ArrayLike, where: ArrayLike | None = None) -> Floats:
-    """Running average of the relative error, (1/t) Σ_{s≤t} ‖X̂_s − X_s‖ / ‖X_s‖, one number per slice.
-
-    The first axis is time. Slices with nothing to compare are left out of the average.
-    """
-    x, y = np.asarray(estimates, dtype=np.float64), np.asarray(truths, dtype=np.float64)
-    _same_shape(estimates=x, truths=y)
-    if x.ndim < 2:
-        raise ValueError(f"estimates must have time as the first of two axes or more, got {x.shape}: stack slices")
-    selected = [None] * len(x) if where is None else np.broadcast_to(np.asarray(where, dtype=np.bool_), x.shape)
-    errors = np.array([relative_error(a, b, w) for a, b, w in zip(x, y, selected, strict=True)])
-    compared = ~np.isnan(errors)
-    counts = np.cumsum(compared)
-    sums = np.cumsum(np.where(compared, errors, 0.0))
-    return np.where(counts > 0, sums / np.maximum(counts, 1), math.nan)
-
-
 def rmse(estimate: ArrayLike, truth: ArrayLike, where: ArrayLike | None = None) -> float:
     """Root of the mean squared error."""
     x, y = _floats(where, estimate=estimate, truth=truth)
     return _norm(x - y) / math.sqrt(x.size) if x.size else math.nan
-
-
-def mape(estimate: ArrayLike, truth: ArrayLike, where: ArrayLike | None = None) -> float:
-    """Mean of |estimate − truth| / |truth| as a fraction, over the entries where the truth is not 0."""
-    x, y = _floats(where, estimate=estimate, truth=truth)
-    x, y = x[y != 0], y[y != 0]
-    return float(np.mean(np.abs((x - y) / y))) if x.size else math.nan
 
 
 def f1(predicted: ArrayLike, actual: ArrayLike, where: ArrayLike | None = None) -> float:
@@ -75,17 +51,6 @@ def average_precision(scores: ArrayLike, actual: ArrayLike, where: ArrayLike | N
     found = np.cumsum(real[order])[ends]
     precision = found / (ends + 1)
     return float(np.sum(np.diff(found, prepend=0) * precision) / positives)
-
-
-def roc_auc(scores: ArrayLike, actual: ArrayLike, where: ArrayLike | None = None) -> float:
-    """Probability that a random positive scores above a random negative, ties counting one half."""
-    values, real = _scores(scores, actual, where)
-    positives, negatives = np.sort(values[real]), np.sort(values[~real])
-    if positives.size == 0 or negatives.size == 0:
-        return math.nan
-    below = np.searchsorted(negatives, positives, side="left")
-    not_above = np.searchsorted(negatives, positives, side="right")
-    return float((below + not_above).sum() / 2 / positives.size / negatives.size)
 
 
 def coverage(
