@@ -55,6 +55,17 @@ def test_conditions_of_the_minimum():
         assert (gradient > 0.999).all()
 
 
+def test_problems_that_differ_in_the_size_of_errors_are_solved_as_one():
+    rng = np.random.default_rng(4)
+    for absent in (np.zeros(SIZE, bool), np.arange(SIZE) == 1):
+        gram, sizes = gram_of(rng), np.exp(rng.normal(size=(2, SIZE)))
+        together = simplex_weights(gram, absent, sizes)
+        for size, found in zip(sizes, together, strict=True):
+            expected = simplex_weights(gram * size * size[:, None], absent)
+            np.testing.assert_allclose(found, expected, atol=1e-4)
+            assert not np.asarray(found)[absent].any()
+
+
 def test_order_and_unit_do_not_matter():
     rng = np.random.default_rng(5)
     gram, order = gram_of(rng), np.array([2, 0, 3, 1])

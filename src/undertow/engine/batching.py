@@ -27,7 +27,7 @@ from undertow.model.phases.infer import cross_predict, latest
 from undertow.model.phases.judge import judge
 from undertow.model.phases.sweep import sweep
 from undertow.model.report import Report
-from undertow.model.settings import Settings
+from undertow.model.settings import Settings, Slots
 from undertow.model.step import init_core
 from undertow.model.types import Core, Window
 from undertow.programs.program import program
@@ -163,17 +163,19 @@ def cross_predict_all(core: Core, values: Array, mask: Array, half: Array, setti
     return means, variances
 
 
-@program(static=["settings", "size", "shape"])
-def fresh(settings: Settings, size: int, shape: tuple[int, ...]) -> Core:
+@program(static=["settings", "size", "shape", "slots"])
+def fresh(settings: Settings, size: int, shape: tuple[int, ...], slots: Slots) -> Core:
     """A batch of members that have seen nothing."""
-    core: Core = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (size, *leaf.shape)), init_core(settings, shape))
+    one = init_core(settings, shape, None, slots)
+    core: Core = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (size, *leaf.shape)), one)
     return core
 
 
 @program(static=["settings", "with_window"])
 def restart(core: Core, which: Array, settings: Settings, with_window: bool) -> Core:
     """Some members begin anew, with or without the slices in their window."""
-    blank: Core = fresh(settings, which.shape[0], core.window.values.shape[2:])
+    slots = Slots(core.window.values.shape[1], core.factors.active.shape[1])
+    blank: Core = fresh(settings, which.shape[0], core.window.values.shape[2:], slots)
     if not with_window:
         blank = Core(core.window, blank.factors, blank.outliers, blank.level)
     chosen: Core = choose_all(which, blank, core)

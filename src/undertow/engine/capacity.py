@@ -14,6 +14,7 @@ import numpy as np
 
 from undertow.config import Config
 from undertow.engine.memory import check_memory
+from undertow.engine.slots import LARGE_WINDOW
 from undertow.engine.state import State, precision
 from undertow.inputs.sparse import Entries
 from undertow.model.factors import rank
@@ -24,8 +25,6 @@ SMALL_WINDOW = 2_000_000
 """Up to this many entries of the whole window, all are kept, observed or not: that is quick, and knows more."""
 SPARSE_FRACTION = 0.05
 """Fraction of observed entries up to which only these are kept."""
-LARGE_WINDOW = 100_000
-"""Entries of a window from which on programs for few components and for nearly full data are worth compiling."""
 HUGE_WINDOW = 5_000_000
 """Entries of a window from which on they are worth it after a few slices: steps take long there."""
 REVIEW_INTERVAL = 5

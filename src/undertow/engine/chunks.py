@@ -22,6 +22,7 @@ from undertow.engine.history import COUNTS, ODD_SLICES, Counts, History, judge_m
 from undertow.engine.learner import Learner
 from undertow.engine.memory import check_fleet_memory
 from undertow.engine.output import CrossPrediction, Output, gathered
+from undertow.engine.slots import slots
 from undertow.engine.state import State, precision
 from undertow.inputs.dense import Slice
 from undertow.inputs.scaling import Scaling, first_units
@@ -60,7 +61,7 @@ class Chunks:
 
     def __init__(self, config: Config, shape: tuple[int, ...], expected: int) -> None:
         self.config, self._shape = config, shape
-        self._settings = config.settings()
+        self._settings, self._slots = config.settings(), slots(config, shape)
         self._chunk_size = min(1 << max(expected - 1, 0).bit_length(), platform.current().chunk_members)
         self.chunks: list[Core] = []
         self._units = np.zeros(0)  # by row, as are the steps, the counts and the last slices
@@ -166,7 +167,7 @@ class Chunks:
         with precision(self.config):
             chunk = self.chunks[row // self._chunk_size]
             core = jax.tree.map(lambda leaf: leaf[row % self._chunk_size].copy(), chunk)
-        missing = np.asarray((~core.window.mask).reshape(window, -1).sum(axis=1))
+        missing = np.asarray((~core.window.mask).reshape(self._slots.window, -1).sum(axis=1))
         order = (int(core.window.newest) - np.arange(min(steps, window))[::-1]) % window
         counts = tuple(int(count) for count in missing[order])
         state = State(self.config, self._shape, float(self._units[row]), steps, core, counts)
@@ -220,7 +221,8 @@ class Chunks:
 
                 def filled(leaf: Any, saved: Any, own: NDArray[Any] = own) -> NDArray[Any]:
                     whole = np.array(leaf)  # on the host, where nothing is compiled for it
-                    whole[self.rows[own] % self._chunk_size] = saved[own]
+                    used = map(slice, saved.shape[1:])  # files of earlier versions had no empty slots
+                    whole[(self.rows[own] % self._chunk_size, *used)] = saved[own]
                     return whole
 
                 self.chunks[number] = jax.device_put(jax.tree.map(filled, chunk, core))
@@ -247,9 +249,10 @@ class Chunks:
         check_fleet_memory(self.config, self._shape, size * number, size)
         with precision(self.config):
             if self.chunks and size > self._chunk_size:
-                more = batching.fresh(self._settings, size - self._chunk_size, self._shape)
+                more = batching.fresh(self._settings, size - self._chunk_size, self._shape, self._slots)
                 self.chunks = [batching.joined(self.chunks[0], more)]
-            self.chunks += [batching.fresh(self._settings, size, self._shape) for _ in range(number - len(self.chunks))]
+            missing = number - len(self.chunks)
+            self.chunks += [batching.fresh(self._settings, size, self._shape, self._slots) for _ in range(missing)]
         self._chunk_size = size
         extra = size * number - len(self._units)
         self._units, self.steps = _longer(self._units, extra), _longer(self.steps, extra)

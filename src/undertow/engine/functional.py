@@ -16,7 +16,7 @@ import numpy as np
 from undertow.engine.capacity import missing_capacity, separable, with_entry_capacity, with_fitting_slots
 from undertow.engine.exclusive import check_process
 from undertow.engine.output import CrossPrediction, Output
-from undertow.engine.state import State, init, new_core, precision
+from undertow.engine.state import State, blank, init, precision
 from undertow.inputs.packing import packed, unpacked, unpadded, unsorted_entry_index
 from undertow.inputs.scaling import Scaling, first_unit
 from undertow.inputs.sparse import AnySlice, as_any_slice, validated_indices
@@ -175,5 +175,5 @@ def _with_unit(state: State, first: AnySlice) -> State:
     if unit == 0:
         return state
     with precision(state.config):
-        core = new_core(state.config.settings(), state.shape, state.entry_capacity)
+        core = blank(state.config, state.shape, state.entry_capacity, state.slots)
     return replace(state, unit=unit, core=replace(core, window=state.core.window))

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from undertow.config import Config
 from undertow.engine.memory import check_memory
+from undertow.engine.slots import slots
 from undertow.inputs.packing import entry_capacity
 from undertow.model.factors import rank
-from undertow.model.settings import Settings
+from undertow.model.settings import Settings, Slots
 from undertow.model.step import init_core
 from undertow.model.types import Core
 from undertow.programs.program import program
@@ -30,7 +31,7 @@ SPARSE_SETTINGS = {
 }
 """What the settings of a model must be where only observed entries are kept."""
 
-new_core = program(static=["shape", "entries"])(init_core)
+new_core = program(static=["shape", "entries", "slots"])(init_core)
 """`undertow.model.step.init_core` as one program; operation by operation it takes longer than the first step."""
 
 
@@ -69,12 +70,17 @@ class State:
 
     @property
     def capacity(self) -> int:
-        """Slots for components: `max_rank`, or fewer where few are active in a large window."""
-        return int(self.core.factors.active.shape[0])
+        """The most components there can be: `max_rank`, or fewer where few are active in a large window."""
+        return min(self.slots.rank, self.config.max_rank or self.config.rank_limit(self.shape))
+
+    @property
+    def slots(self) -> Slots:
+        """For how many slices and components there is room."""
+        return Slots(len(self.core.window.values), len(self.core.factors.active))
 
     @property
     def settings(self) -> Settings:
-        """What the compiled programs get: on the device, with as many slots for components as there are here."""
+        """What the compiled programs get, on the device."""
         return _on_device(self.config, self.capacity, getattr(jax.config, "jax_default_device", None))
 
     @property
@@ -123,7 +129,13 @@ def init(config: Config, shape: tuple[int, ...], entries: int | None = None) -> 
     config = config.sized(shape, sparse=entries is not None)
     check_memory(config, shape, entries)
     with precision(config):
-        return State(config, shape, unit=0.0, steps=0, core=new_core(config.settings(), shape, entries))
+        return State(config, shape, unit=0.0, steps=0, core=blank(config, shape, entries))
+
+
+def blank(config: Config, shape: tuple[int, ...], entries: int | None = None, room: Slots | None = None) -> Core:
+    """Arrays that have seen nothing, with the usual slots or as many as are named; in the precision of the caller."""
+    core: Core = new_core(config.settings(), shape, entries, room or slots(config, shape, entries))
+    return core
 
 
 def precision(config: Config) -> Any:

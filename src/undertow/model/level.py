@@ -72,10 +72,13 @@ def coming(level: Level, window: Window) -> Level:
     return replace(level, mean=mean[None], variance=variance[None])
 
 
-def arrive(level: Level, window: Window) -> Level:
-    """A slice was written over the oldest: the start moves on, and the newest is expected where the last one was."""
-    slot = window.newest
-    before = replace(window, newest=turned(slot - 1, level.mean.shape[0]), filled=window.filled - 1)
+def arrive(level: Level, window: Window, length: Array | int | None = None) -> Level:
+    """A slice was written over the oldest: the start moves on, and the newest is expected where the last one was.
+
+    `length` is W, here and below; by default every slot of the arrays is used.
+    """
+    slot, length = window.newest, len(level.mean) if length is None else length
+    before = replace(window, newest=turned(slot - 1, length), filled=window.filled - 1)
     expected = coming(level, before)
     return replace(
         level,
@@ -86,11 +89,11 @@ def arrive(level: Level, window: Window) -> Level:
     )
 
 
-def update(level: Level, window: Window, weights: Array, targets: Array) -> Level:
+def update(level: Level, window: Window, weights: Array, targets: Array, length: Array | int | None = None) -> Level:
     """q(m) for the whole window: filter forward, smooth backward. Weights are precisions (W, I_1, …, I_N)."""
-    length = targets.shape[0]
-    order = turned(window.newest + 1 + jnp.arange(length, dtype=jnp.int32), length)  # oldest first
-    written = (jnp.arange(length) >= length - window.filled).astype(targets.dtype)
+    slots = targets.shape[0]
+    order = window.by_age()[::-1]  # oldest first, after the slots that are empty
+    written = (jnp.arange(slots) >= slots - window.filled).astype(targets.dtype)
     start = (level.start_mean, level.start_variance)
 
     def forward(
@@ -121,19 +124,19 @@ def update(level: Level, window: Window, weights: Array, targets: Array) -> Leve
     )
 
     # As long as the first slice is in the window: how far from 0 levels are, by the entries that have been seen.
-    fresh = window.filled < length
+    fresh = window.filled < (slots if length is None else length)
     seen = window.mask.any(axis=0)
     typical = where(seen, first[0] ** 2 + first[1], 0).sum() / jnp.maximum(seen.sum(), 1)
     initial_variance = where(fresh, typical, level.initial_variance)
     start_variance = where(fresh, initial_variance, level.start_variance)
-    slots = turned(jnp.arange(length, dtype=jnp.int32) - window.newest - 1, length)
+    places, oldest = slots - 1 - window.ages(), slots - window.filled
     return replace(
         level,
-        mean=smooth_means[slots],
-        variance=smooth_variances[slots],
+        mean=smooth_means[places],
+        variance=smooth_variances[places],
         start_variance=start_variance,
-        next_mean=where(fresh, level.start_mean, means[0]),
-        next_variance=where(fresh, start_variance, variances[0]),
+        next_mean=where(fresh, level.start_mean, taken(means, oldest)),
+        next_variance=where(fresh, start_variance, taken(variances, oldest)),
         initial_variance=initial_variance,
     )
 

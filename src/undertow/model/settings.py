@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from jax.tree_util import register_dataclass
 
@@ -16,7 +16,7 @@ class Settings:
     """Settings of one model as a pytree. `undertow.Config` says what each means and checks it.
 
     Attributes:
-        forgetting: μ. This and the next eight are traced, in this order: they can change without compiling anew.
+        forgetting: μ. This and the next ten are traced, in this order: they can change without compiling anew.
         robust: Whether observations can be outliers while the model learns.
         noise_by_entry: Whether every entry has a noise variance of its own.
         outlier_rate: Prior mean of π.
@@ -25,9 +25,9 @@ class Settings:
         precision_prior: c0 = d0.
         max_iterations: Most sweeps per slice.
         tolerance: Convergence threshold, in noise standard deviations.
-        max_rank: R, the capacity: slots for components. This and all below are static: each value is a program.
-        window: W.
-        memory: "window" or "recursive".
+        max_rank: R, the most components. Arrays may have more slots (`Slots`), which stay empty.
+        window: W; the same.
+        memory: "window" or "recursive". This and all below are static: each value is a program.
         level: Whether there is a local level.
         outliers: "contaminated" or "gaussian_gamma".
         tau: "slice" or "window"; only the paper's model reads it.
@@ -45,8 +45,8 @@ class Settings:
     precision_prior: float
     max_iterations: int
     tolerance: float
-    max_rank: int = field(metadata=STATIC)
-    window: int = field(metadata=STATIC)
+    max_rank: int
+    window: int
     memory: Literal["window", "recursive"] = field(metadata=STATIC)
     level: bool = field(metadata=STATIC)
     outliers: Literal["contaminated", "gaussian_gamma"] = field(metadata=STATIC)
@@ -54,3 +54,15 @@ class Settings:
     start: Literal["warm", "svd"] = field(metadata=STATIC)
     dtype: Literal["float32", "float64"] = field(metadata=STATIC)
     seed: int = field(metadata=STATIC)
+
+
+class Slots(NamedTuple):
+    """How many slices and components arrays have room for: as many as a model uses, or more, which stay empty."""
+
+    window: int
+    rank: int
+
+    @classmethod
+    def exactly(cls, settings: Settings) -> Slots:
+        """No more than are used."""
+        return cls(settings.window, settings.max_rank)

@@ -22,20 +22,22 @@ from undertow.model.phases.finish import closed, finish
 from undertow.model.phases.judge import judge
 from undertow.model.phases.sweep import sweep, sweep_separable
 from undertow.model.report import Report
-from undertow.model.settings import Settings
+from undertow.model.settings import Settings, Slots
 from undertow.model.types import Core, EntryIndex, Factors, Window
 from undertow.programs.program import program
 
 
-def init_core(settings: Settings, shape: tuple[int, ...], entries: int | None = None) -> Core:
+def init_core(
+    settings: Settings, shape: tuple[int, ...], entries: int | None = None, slots: Slots | None = None
+) -> Core:
     """An empty window, no active component. With `entries`, a slice has positions for that many observed ones only."""
     dtype = jnp.dtype(settings.dtype)
-    size, length = settings.max_rank, settings.window
+    length, size = slots or Slots.exactly(settings)
     kept = shape if entries is None else (entries,)
     window = Window(
         values=jnp.zeros((length, *kept), dtype),
         mask=jnp.zeros((length, *kept), bool),
-        newest=jnp.asarray(length - 1, jnp.int32),
+        newest=jnp.asarray(settings.window - 1, jnp.int32),
         filled=jnp.asarray(0, jnp.int32),
         entry_index=None if entries is None else layout.empty_entry_index((length, entries), shape),
     )
@@ -48,8 +50,8 @@ def init_core(settings: Settings, shape: tuple[int, ...], entries: int | None = 
         precision_shape=jnp.ones(size, dtype),
         precision_rate=jnp.ones(size, dtype),
     )
-    factors = replace(factors, discounted=discounted.init_rows(settings, shape, dtype))
-    outliers = outlier_model(settings).init(settings, shape, dtype, entries)
+    factors = replace(factors, discounted=discounted.init_rows(settings, shape, dtype, size))
+    outliers = outlier_model(settings).init(settings, shape, dtype, entries, length)
     core = Core(window, factors, outliers, levels.init(length, shape, dtype) if settings.level else None)
     separate: Core = jax.tree.map(lambda leaf: leaf.copy(), core)  # a step takes over each array's memory
     return separate
@@ -70,7 +72,7 @@ def step(
         core: The state before; used up.
         values: The slice, in units of the stream.
         mask: True where observed.
-        settings: With as many slots for components as `core` has.
+        settings: With a window and a `max_rank` for which `core` has slots.
         holes: If given, the most entries that can be missing in the window: separable sums are used (separable.py
             says for which models).
         entry_index: Where the values lie, if not all entries of the slice are there.

@@ -45,6 +45,8 @@ class EntryIndex:
 class Window:
     """A ring buffer of the last W slices, in units of the stream. Slot order is not time order.
 
+    Arrays may have more than W slots, so that models with similar windows share programs; those stay empty.
+
     Attributes:
         values: y (W, I_1, …, I_N): the data, 0 where unobserved.
         mask: O (W, I_1, …, I_N): True where observed.
@@ -61,8 +63,12 @@ class Window:
     entry_index: EntryIndex | None = None
 
     def ages(self) -> Array:
-        """Steps since each slot was written (W,); only the first `filled` ages are real."""
-        return _ages(self.newest, jnp.arange(self.values.shape[0], dtype=jnp.int32))
+        """Steps since each slot was written (W,); only the first `filled` ages are real, each number occurs once."""
+        return _ages(self.newest, self.filled, jnp.arange(self.values.shape[0], dtype=jnp.int32))
+
+    def by_age(self) -> Array:
+        """Which slot has each age (W,), the newest first."""
+        return self.ages()  # a ring is its own inverse
 
     def slice_weights(self, forgetting: float) -> Array:
         """ω_t = μ^age (W,), 0 for slots not written yet."""
@@ -70,13 +76,14 @@ class Window:
         return _slice_weights(self.newest, self.filled, jnp.asarray(forgetting, self.values.dtype), slots)
 
 
-def _ages(newest: Array, slots: Array) -> Array:
-    return turned(newest - slots, slots.shape[0])
+def _ages(newest: Array, filled: Array, slots: Array) -> Array:
+    """Slots are written from the first on: as long as some are not, the others are a ring of their own."""
+    return where(slots < filled, turned(newest - slots, jnp.maximum(filled, 1)), slots)
 
 
 @shared
 def _slice_weights(newest: Array, filled: Array, forgetting: Array, slots: Array) -> Array:
-    ages = _ages(newest, slots)
+    ages = _ages(newest, filled, slots)
     return where(ages < filled, forgetting ** ages.astype(forgetting.dtype), 0)
 
 
@@ -271,9 +278,10 @@ def over_slice(values: Array) -> Array:
     return values.reshape(values.shape[0], -1).sum(axis=1)
 
 
-def turned(slot: Array, size: int) -> Array:
+def turned(slot: Array, size: Array | int) -> Array:
     """The slot of a ring where one that is too large or too small by less than a turn really is."""
-    return lax.rem(slot + size, jnp.asarray(size, slot.dtype))
+    size = jnp.asarray(size, slot.dtype)
+    return lax.rem(slot + size, size)
 
 
 def put(ring: Array, slot: Array, value: Array) -> Array:

@@ -18,6 +18,7 @@ from undertow.config import Config
 from undertow.engine.history import COUNTS, History
 from undertow.engine.learner import Learner
 from undertow.engine.state import State, precision
+from undertow.model.settings import Slots
 from undertow.model.step import init_core
 from undertow.model.types import Core
 from undertow.serialization.container import CheckpointError
@@ -98,7 +99,8 @@ def unpacked_fleet(
             header = {**header, "params": current_params(header["params"])}
         shape, config = tuple(int(size) for size in header["shape"]), config_of(dict(header["params"]))
         members = len(arrays["ids"])
-        leaves, tree = jax.tree_util.tree_flatten_with_path(_expected(config.sized(shape), shape))
+        expected = _expected(config.sized(shape), shape, slots=stored_slots(arrays, members=1))
+        leaves, tree = jax.tree_util.tree_flatten_with_path(expected)
         found = [_fitting(arrays, name_of(keys), (members, *leaf.shape), leaf.dtype) for keys, leaf in leaves]
         for key, dtype in (("ids", np.int64), ("units", np.float64), ("steps", np.int64)):
             _fitting(arrays, key, (members,), dtype)
@@ -152,16 +154,33 @@ def _learner(header: dict[str, Any], arrays: dict[str, Any]) -> Learner:
     shape = tuple(int(size) for size in header["shape"])
     entries = None if header.get("entries") is None else int(header["entries"])
     config, steps = Config(**header["config"]), int(header["steps"])
-    core = _core(_expected(config, shape, entries, int(header["places"])), arrays, config)
+    expected = _expected(config, shape, entries, int(header["places"]), stored_slots(arrays))
+    core = _core(expected, arrays, config)
     missing = tuple(int(count) for count in header["missing"])
     state = State(config, shape, float(header["unit"]), steps, core, missing)
     return Learner(state, History.from_header(header.get("history"), steps))
 
 
-def _expected(config: Config, shape: tuple[int, ...], entries: int | None = None, capacity: int | None = None) -> Core:
+def stored_slots(arrays: dict[str, Any], prefix: str = "", active: str = "alive", members: int = 0) -> Slots:
+    """For how many slices and components there is room in the arrays of a file; `members` is the number of their axes
+    that come first."""
+    names = f"{prefix}window.values", f"{prefix}factors.{active}"
+    return Slots(*(arrays[name].shape[members] for name in names))
+
+
+def _expected(
+    config: Config,
+    shape: tuple[int, ...],
+    entries: int | None = None,
+    capacity: int | None = None,
+    slots: Slots | None = None,
+) -> Core:
     """Shapes and types of the arrays of a state."""
+    settings = config.settings(capacity)
+    if slots and (slots.window < settings.window or slots.rank < settings.max_rank):
+        raise ValueError(f"it has room for {slots.window} slices of {settings.window}, {slots.rank} components")
     with precision(config):
-        core: Core = jax.eval_shape(lambda: init_core(config.settings(capacity), shape, entries))
+        core: Core = jax.eval_shape(lambda: init_core(settings, shape, entries, slots))
     return core
 
 

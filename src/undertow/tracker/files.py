@@ -13,8 +13,10 @@ from undertow.config import Config
 from undertow.engine.history import History
 from undertow.engine.state import State
 from undertow.inputs.dense import Slice
+from undertow.model.settings import Slots
 from undertow.model.step import init_core
 from undertow.serialization.container import CheckpointError
+from undertow.serialization.models import stored_slots
 from undertow.tracker import past_files, step
 from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
@@ -86,7 +88,8 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
     models = []
     for number, saved in enumerate(header["models"]):
         config = Config(**saved["config"])
-        expected = _expected_cp(config, saved["capacity"], shape, _double())
+        slots = stored_slots(arrays, f"cp.{number}.", "active")
+        expected = _expected_cp(config, saved["capacity"], shape, slots, _double())
         core = read(f"cp.{number}", expected, arrays)
         missing = tuple(int(count) for count in saved["missing"])
         models.append(CP(State(config, shape, 1.0, int(saved["steps"]), core, missing), int(saved["rank"])))
@@ -109,9 +112,9 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
 
 
 @lru_cache(maxsize=64)
-def _expected_cp(config: Config, capacity: int | None, shape: tuple[int, ...], double: bool) -> Any:
+def _expected_cp(config: Config, capacity: int | None, shape: tuple[int, ...], slots: Slots, double: bool) -> Any:
     """Shapes and types of a CP model. Kept: to find them takes longer than all else that is read."""
-    return jax.eval_shape(lambda: init_core(config.settings(capacity), shape))
+    return jax.eval_shape(lambda: init_core(config.settings(capacity), shape, None, slots))
 
 
 @lru_cache(maxsize=64)

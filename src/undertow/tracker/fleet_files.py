@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from undertow.config import Config
 from undertow.engine.history import REPEATS_ONLY, History
 from undertow.inputs.dense import Slice
 from undertow.serialization.container import CheckpointError
+from undertow.serialization.models import stored_slots
 from undertow.tracker import files, past_files
 from undertow.tracker.fleet import Past, Trackers
 from undertow.tracker.frame import Frame
@@ -127,15 +129,24 @@ def _history(seen: int, index: int, arrays: dict[str, Any]) -> History:
 
 
 def _group(trackers: Trackers, number: int, saved: dict[str, Any], arrays: dict[str, Any]) -> Group:
-    models = tuple(CP.new(Config(**config), trackers.shape) for config in saved["configs"])
-    group = Group.of(replace(trackers.blank, cps=models), int(saved["size"]))
-    positions = arrays[f"{number}.positions"]
-    expected = jax.tree.map(lambda leaf: np.asarray(leaf)[positions], group.arrays)
+    configs, size, positions = (
+        [Config(**one) for one in saved["configs"]],
+        int(saved["size"]),
+        arrays[f"{number}.positions"],
+    )
+
+    def group_of(models: Iterable[CP]) -> Group:
+        return Group.of(replace(trackers.blank, cps=tuple(models)), size)
+
+    group = group_of(CP.new(config, trackers.shape) for config in configs)
+    stored = [stored_slots(arrays, f"{number}.models.{one}.", "active", 1) for one in range(len(configs))]
+    as_stored = group_of(CP.new(config, trackers.shape, own) for config, own in zip(configs, stored, strict=True))
+    expected = jax.tree.map(lambda leaf: np.asarray(leaf)[positions], as_stored.arrays)
     held = files.read(str(number), expected, arrays)
 
     def filled(leaf: Any, own: Any) -> Any:
         whole = np.array(leaf)  # on the host, where nothing is compiled for it
-        whole[positions] = own
+        whole[(positions, *map(slice, own.shape[1:]))] = own  # files of earlier versions had no empty slots
         return whole
 
     group.arrays = jax.device_put(jax.tree.map(filled, group.arrays, held))

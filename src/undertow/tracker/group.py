@@ -155,6 +155,6 @@ def _missing(config: Config, core: Any, steps: int) -> tuple[int, ...]:
     """Entries that were not used in each slice of the window, oldest first, where a single tracker counts them."""
     if not separable(config):
         return ()
-    counts = np.asarray((~core.window.mask).reshape(config.window, -1).sum(axis=1))
+    counts = np.asarray((~core.window.mask).reshape(len(core.window.mask), -1).sum(axis=1))
     order = (int(core.window.newest) - np.arange(min(steps, config.window))[::-1]) % config.window
     return tuple(int(count) for count in counts[order])

@@ -19,7 +19,7 @@ from undertow.tracker import calibration, events, law, scales
 from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, averaged, discounted, simplex_weights
 from undertow.tracker.predictors.base import Given, Prediction, Predictor
 from undertow.tracker.predictors.covariance import covariances
-from undertow.tracker.predictors.cp import Regression, left_out
+from undertow.tracker.predictors.cp import Regression, left_out_of_all
 from undertow.tracker.predictors.level import Level, LevelState, older, restart
 
 LEVEL = Level()
@@ -233,11 +233,13 @@ def judge(
     gram, past_gram = jnp.where(judged, gram, core.gram), jnp.where(judged, past_gram, core.past_gram)
     paces = jnp.where(judged, paces, core.paces)
     gains = _gains(core.refits)
-    sizes = jnp.stack([jnp.ones_like(gains), gains])
-    both = jax.vmap(simplex_weights, (0, None, None))(gram, absent, sizes)
-    sets, as_they_answer = both[:, 0], both[:, 1]
+    # The past's own weights are one more problem of the same kind, in which the others are absent.
+    nobody = jnp.ones_like(absent).at[:PAST].set(jnp.zeros(PAST, bool).at[-1].set(absent[len(NAMES) - 1]))
+    alone = jnp.zeros_like(gram[0]).at[:PAST, :PAST].set(past_gram[PAST_PACE])
+    every = jnp.concatenate([gram, alone[None]]), jnp.stack([absent] * len(gram) + [nobody])
+    both = jax.vmap(simplex_weights, (0, 0, None))(*every, jnp.stack([jnp.ones_like(gains), gains]))
+    sets, as_they_answer, past_weights = both[:-1, 0], both[:-1, 1], both[-1, 0, :PAST]
     weights, answering = (averaged(one, paces, weight.sum()) for one in (sets, as_they_answer))
-    past_weights = simplex_weights(past_gram[PAST_PACE], jnp.zeros(PAST, bool).at[-1].set(absent[len(NAMES) - 1]))
     probability, mean, variance = _outliers(core, values, mask, scale, weights, said)
     innovation = (values - mean) / jnp.sqrt(variance)
     early = core.seen < 2
@@ -317,7 +319,7 @@ def _told(
     """What everybody says where observations have these weights, and others for the CP models."""
     given = Given(values, weights, level.mean)
     others = (one.predict(state, given) for one, state in zip(OTHERS, core.others, strict=True))
-    said = (level, *others, season, *(left_out(one, values, for_cp) for one in from_cp))
+    said = (level, *others, season, *left_out_of_all(from_cp, values, for_cp))
     means, variances, noises = (
         jnp.vstack([getattr(one, part) for one in said]) for part in ("mean", "variance", "noise")
     )

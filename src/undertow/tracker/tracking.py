@@ -262,6 +262,10 @@ def _learned(
     expected = seasons.predict(state.season, entries)
     verdict = step.judge(state.core, values, flat_mask, scale, expected, said)
     learned, reports = state.cps, []
+    if state.used == 1:  # the CP models are still being compiled
+        nothing = jnp.zeros(entries, values.dtype)
+        fits = tuple(nothing.reshape(state.shape) for _ in said)
+        step.learn.prepare(state.core, verdict, values, flat_mask, scale, nothing, fits)
     if learning and mask.any() and frame is state.frame:
         use = verdict.for_cp
         missing = mask.size - int(np.count_nonzero(mask))

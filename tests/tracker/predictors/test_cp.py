@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from undertow.model import level as levels
-from undertow.tracker.predictors.cp import CP, LARGE_SLICE, LARGEST_RANK, configs, left_out, of_report
+from undertow.tracker.predictors.cp import (
+    CP,
+    LARGE_SLICE,
+    LARGEST_RANK,
+    configs,
+    left_out,
+    left_out_of_all,
+    of_report,
+)
 
 SHAPE, COMPONENTS, LENGTH = (4, 3, 2), 3, 5
 
@@ -18,7 +26,8 @@ SHAPE, COMPONENTS, LENGTH = (4, 3, 2), 3, 5
 def made(filled, seed=0):
     """A state with random factors, `filled` slices in its window, and a slice with outliers and gaps."""
     _, core = dense.random_core(SHAPE, COMPONENTS, LENGTH, "default", seed=seed)
-    window = replace(core.window, filled=jnp.asarray(filled, jnp.int32), newest=jnp.asarray(1, jnp.int32))
+    newest = 1 if filled == LENGTH else filled - 1  # slots are written from the first on
+    window = replace(core.window, filled=jnp.asarray(filled, jnp.int32), newest=jnp.asarray(newest, jnp.int32))
     core = replace(core, window=window)
     rng = np.random.default_rng(seed)
     values, mask = rng.normal(size=SHAPE), rng.random(SHAPE) < 0.6
@@ -100,6 +109,24 @@ def test_an_entry_that_is_withheld_misleads_nobody(double):
     clean = left_out(given, values.ravel(), weights.at[spoilt].set(0))
     off = left_out(given, values.ravel().at[spoilt].set(1e3), weights.at[spoilt].set(0))
     np.testing.assert_allclose(off.mean, clean.mean, rtol=1e-9)
+
+
+def test_several_models_say_together_what_each_says_alone(double):
+    given, (_, values, mask, _) = [], made(LENGTH)
+    for seed in (0, 1):
+        core, _, _, (noise, probability) = made(LENGTH, seed)
+        seen = SimpleNamespace(
+            low_rank=values, noise_variance=noise, outlier_probability=probability, usual_noise=noise.mean()
+        )
+        given.append(of_report(core, seen))
+    weights = mask.ravel().astype(values.dtype)
+    alone = [left_out(one, values.ravel(), weights) for one in given]
+    (together,) = left_out_of_all(tuple(given), values.ravel(), weights)
+    for part in ("mean", "variance", "noise"):
+        expected = np.stack([getattr(one, part) for one in alone])
+        np.testing.assert_allclose(getattr(together, part), expected, rtol=1e-9)
+    narrow = replace(given[1], design=given[1].design[:, :2], centre=given[1].centre[:2], precision=jnp.ones(2))
+    assert len(left_out_of_all((given[0], narrow), values.ravel(), weights)) == 2  # as one has more components
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from undertow.model.types import Factors, Window
 
 def svd_start(settings: Settings, factors: Factors, window: Window, time_weights: Array) -> Factors:
     """All components active, λ̄ = 1. Where an axis is shorter than `max_rank` the remaining columns are N(0, 1)."""
-    size = settings.max_rank
+    size = factors.active.shape[0]
     dtype = window.values.dtype
     keys = jax.random.split(jax.random.PRNGKey(settings.seed), window.values.ndim)
     ones = jnp.ones(size, dtype)

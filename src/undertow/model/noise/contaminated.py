@@ -36,20 +36,23 @@ median_noise = tempering.median_noise
 scaled_noise = tempering.scaled_noise
 
 
-def init(settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None = None) -> Contaminated:
+def init(
+    settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None = None, length: int | None = None
+) -> Contaminated:
     """Before any data: noise as large as the data (whose unit makes the median |y| one).
 
     A sparse window has `entries` positions per slice, and one noise variance for all of them.
     """
+    length = settings.window if length is None else length
     kept, shape = (shape, shape) if entries is None else ((entries,), ())
     pool_shape = jnp.asarray(POOL_LARGEST, dtype)
     prior_a, prior_b = rate_prior(settings)
     return Contaminated(
-        probability=jnp.zeros((settings.window, *kept), dtype),
+        probability=jnp.zeros((length, *kept), dtype),
         rate_a=jnp.asarray(prior_a, dtype),
         rate_b=jnp.asarray(prior_b, dtype),
         ratio=jnp.asarray(settings.outlier_variance, dtype),
-        slice_scale=jnp.ones(settings.window, dtype),
+        slice_scale=jnp.ones(length, dtype),
         pool_shape=pool_shape,
         pool_rate=2 * pool_shape,
         noise_shape=jnp.full(shape, pool_shape),

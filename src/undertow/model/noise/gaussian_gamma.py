@@ -24,15 +24,18 @@ from undertow.model.settings import Settings
 from undertow.model.types import Factors, GaussianGamma, Level, Window, along_time, over_slice
 
 
-def init(settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None = None) -> GaussianGamma:
+def init(
+    settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None = None, length: int | None = None
+) -> GaussianGamma:
     """τ̄ = γ̄ = 1, S = 0 (the paper draws S ~ N(0, 1); the first update forgets it).
 
     It has no layout for observed entries only; `entries` must be None.
     """
     del entries
+    length = settings.window if length is None else length
     one = jnp.ones((), dtype)
     return GaussianGamma(
-        sparse=jnp.zeros((settings.window, *shape), dtype),
+        sparse=jnp.zeros((length, *shape), dtype),
         sparse_variance=jnp.ones(shape, dtype),
         gamma_shape=one,
         gamma_rate=jnp.ones(shape, dtype),
@@ -45,7 +48,7 @@ def begin(
     settings: Settings, state: GaussianGamma, factors: Factors, window: Window, level: Level | None
 ) -> tuple[GaussianGamma, Factors]:
     """What was found so far is frozen; S, γ and τ of the newest slice start as in the paper."""
-    fresh = init(settings, state.gamma_rate.shape, state.sparse.dtype)
+    fresh = init(settings, state.gamma_rate.shape, state.sparse.dtype, length=len(state.sparse))
     return replace(fresh, sparse=state.sparse.at[window.newest].set(0)), factors
 
 

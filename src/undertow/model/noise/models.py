@@ -19,8 +19,10 @@ class OutlierModel(Protocol):
     (W,), `residual` and `variance` are y − m̄ − x̄ and Var x + Var m of the window (W, I_1, …, I_N).
     """
 
-    def init(self, settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None) -> OutlierState:
-        """Before any data."""
+    def init(
+        self, settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, entries: int | None, length: int | None
+    ) -> OutlierState:
+        """Before any data, for a window of `length` slots, or as many as are used."""
 
     def begin(
         self, settings: Settings, state: OutlierState, factors: Factors, window: Window, level: Level | None

@@ -28,8 +28,8 @@ def begin(
     model = outlier_model(settings)
     core = evict(settings, core)
     values, seen = usable(values, mask)
-    window = write(core.window, values, seen, entry_index)
-    level = None if core.level is None else levels.arrive(core.level, window)
+    window = write(core.window, values, seen, entry_index, settings.window)
+    level = None if core.level is None else levels.arrive(core.level, window, settings.window)
     outliers, factors = model.begin(settings, core.outliers, core.factors, window, level)
     if settings.start == "svd":
         time_weights = temporal_weights(settings, window.slice_weights(settings.forgetting))
@@ -67,9 +67,15 @@ def usable(values: Array, mask: Array) -> tuple[Array, Array]:
     return where(seen, values, 0), seen
 
 
-def write(window: Window, values: Array, mask: Array, entry_index: EntryIndex | None = None) -> Window:
-    """The window with a slice written over the oldest."""
-    length = window.values.shape[0]
+def write(
+    window: Window,
+    values: Array,
+    mask: Array,
+    entry_index: EntryIndex | None = None,
+    length: Array | int | None = None,
+) -> Window:
+    """The window with a slice written over the oldest of W = `length`; by default every slot is used."""
+    length = jnp.asarray(len(window.values) if length is None else length, window.filled.dtype)
     slot = turned(window.newest + 1, length)
     return replace(
         window,

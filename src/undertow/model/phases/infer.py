@@ -36,10 +36,7 @@ def latest(core: Core, settings: Settings) -> Report:
     """What is known about the newest slice; of a dense window, the newest in which anything was used."""
     lag = jnp.asarray(0, jnp.int32)
     if core.window.entry_index is None:
-        ages = jnp.arange(settings.window, dtype=jnp.int32)
-        used = core.window.mask.reshape(settings.window, -1).any(axis=1)[
-            turned(core.window.newest - ages, settings.window)
-        ]
+        used = core.window.mask.reshape(len(core.window.mask), -1).any(axis=1)[core.window.by_age()]
         lag = jnp.argmax(used).astype(jnp.int32)
     report: Report = smooth(core, lag, settings)
     return report

@@ -77,4 +77,4 @@ def smoothed_level(
         return None
     alike = jnp.ones(targets.shape[0], targets.dtype)
     weights, _ = outlier_model(settings).weights_and_targets(outliers, window, alike)
-    return levels.update(level, window, weights, targets)
+    return levels.update(level, window, weights, targets, settings.window)

@@ -27,12 +27,14 @@ from undertow.engine.capacity import (
     separable,
     with_fitting_slots,
 )
-from undertow.engine.state import State, init
+from undertow.engine.memory import check_memory
+from undertow.engine.slots import LARGE_WINDOW, slots
+from undertow.engine.state import State, blank
 from undertow.model import level as levels
 from undertow.model.factors import rank
 from undertow.model.phases.infer import infer
 from undertow.model.report import Report
-from undertow.model.settings import Settings
+from undertow.model.settings import Settings, Slots
 from undertow.model.step import step
 from undertow.model.types import Core, Factors, Window
 from undertow.programs.program import program
@@ -72,9 +74,10 @@ class CP:
     rank: Any = 0
 
     @classmethod
-    def new(cls, config: Config, shape: tuple[int, ...]) -> CP:
-        """Nothing seen; slices come in units of the stream."""
-        return cls(replace(init(config, shape), unit=1.0))
+    def new(cls, config: Config, shape: tuple[int, ...], room: Slots | None = None) -> CP:
+        """Nothing seen; slices come in units of the stream. `room` is for what arrays have slots, if not as usual."""
+        check_memory(config, shape)
+        return cls(State(config, shape, 1.0, 0, blank(config, shape, room=room or _slots(config, shape))))
 
     def predict(self, values: Array, mask: Array, steps: float = 1.0) -> Regression:
         """The slice, that many usual steps after the last, as a regression on its temporal row, for `left_out`."""
@@ -130,6 +133,13 @@ class CP:
         """With that many; active components keep theirs."""
         core = replace(self.state.core, factors=resized(self.state.core.factors, slots))
         return replace(self, state=replace(self.state, core=core))
+
+
+def _slots(config: Config, shape: tuple[int, ...]) -> Slots:
+    """Of small slices, as many for all models of a tracker: they share programs."""
+    own, longest = slots(config, shape), make_config().window
+    small = own.window < longest and longest * math.prod(shape) < LARGE_WINDOW and config.memory == "window"
+    return own._replace(window=longest) if small else own
 
 
 @program(static=["shape"])
@@ -202,6 +212,14 @@ def left_out(given: Regression, values: Array, weights: Array) -> Prediction:
     return Prediction(mean + given.level, variance + given.level_variance, given.noise)
 
 
+def left_out_of_all(given: tuple[Regression, ...], values: Array, weights: Array) -> list[Prediction]:
+    """The same by several models: as one piece of program where their shapes are alike."""
+    if len({one.design.shape for one in given}) != 1:
+        return [left_out(one, values, weights) for one in given]
+    together: Regression = jax.tree.map(lambda *parts: jnp.stack(parts), *given)
+    return [jax.vmap(left_out, (0, None, None))(together, values, weights)]
+
+
 def _level(core: Core, like: Array) -> tuple[Array, Array]:
     """Mean and variance of the level of the next slice (n,); 0 where the model has none."""
     if core.level is None:
@@ -239,10 +257,8 @@ def _row_prior(rows: Array, window: Window, precision: Array, steps: Array | flo
 
 def _dynamics(rows: Array, window: Window) -> tuple[Array, Array, Array]:
     """The last temporal row, what it keeps from slice to slice, and the variance of the rest (R,) each."""
-    size = rows.shape[0]
-    order = jnp.mod(window.newest - jnp.arange(size), size)
-    ordered = rows[order]
-    known = (jnp.arange(size) < window.filled)[:, None]
+    ordered = rows[window.by_age()]
+    known = (jnp.arange(len(rows)) < window.filled)[:, None]
     pairs = known[1:]
     now, before = jnp.where(pairs, ordered[:-1], 0), jnp.where(pairs, ordered[1:], 0)
     pull = jnp.clip((now * before).sum(0) / jnp.maximum((before**2).sum(0), 1e-12), 0, 1)
