@@ -36,7 +36,7 @@ def test_every_difference_shows():
         described(tree={"x": jax.device_put(1.0)}),
         described(tree={"x": jnp.ones(())}),
         described(tree=on_device(max_rank=4)),
-        described(tree=on_device(max_rank=3)),
+        described(tree=on_device(max_rank=4, level=True)),
     ]
     with jax.default_matmul_precision("highest"):
         found.append(described())

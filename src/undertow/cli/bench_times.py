@@ -168,6 +168,22 @@ def _list(as_json: bool) -> None:
     Console().print(table)
 
 
+def layouts(
+    shape: Annotated[str, typer.Option(help="Of a slice, 144x176.")] = "144x176",
+    observed: Annotated[list[float] | None, typer.Option(help="Fraction; give it again for another.")] = None,
+    max_rank: Annotated[int, typer.Option(min=1, help="Most components.")] = 16,
+    window: Annotated[int, typer.Option(min=1, help="Slices in the window.")] = 20,
+    slices: Annotated[int, typer.Option(min=1, help="Timed, after the window is full.")] = 12,
+) -> None:
+    """Time of a step on all entries over that on the observed ones only, by the fraction that is observed."""
+    from undertow.lab.studies.layouts import layouts as study
+
+    fractions = observed or [0.01, 0.05, 0.15]
+    if not all(0 < fraction <= 1 for fraction in fractions):
+        raise typer.BadParameter(f"must lie in (0, 1], got {fractions}.", param_hint="--observed")
+    show_tables(lambda bars: [study(sizes(shape), fractions, max_rank, window, slices, bars)])
+
+
 def _show_record(record: dict[str, Any], console: Console) -> None:
     from undertow.lab.pages import speed_tables as tables
     from undertow.lab.speed import device

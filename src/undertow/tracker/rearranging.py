@@ -115,10 +115,10 @@ def model(state: State, places: Places) -> State:
     for mode, where in enumerate(places):  # one after the other: an array may have several
         now = (*shape[:mode], *_core_shape(core)[mode:])
         after = (*shape[: mode + 1], *now[mode + 1 :])
-        fresh = init_core(settings, after)
+        fresh = init_core(settings, after, None, state.slots)
 
         def grown(more: int, now: tuple[int, ...] = now, mode: int = mode) -> Any:
-            return init_core(settings, (*now[:mode], now[mode] + more, *now[mode + 1 :]))
+            return init_core(settings, (*now[:mode], now[mode] + more, *now[mode + 1 :]), None, state.slots)
 
         def moved(old: Any, new: Any, axis: int, where: NDArray[np.int64] = where) -> Any:
             return jnp.asarray(_moved(old, new, axis, where)) if axis >= 0 else old

@@ -75,7 +75,7 @@ def _batches(ready: Sequence[_Ready]) -> list[Learned]:
     alike: dict[Any, list[int]] = {}
     fitted = [replace(one, state=replace(one.state, cps=tuple(map(_fitting, one.state.cps)))) for one in ready]
     for number, one in enumerate(fitted):
-        key = tuple((model.state.config, model.state.capacity) for model in one.state.cps)
+        key = tuple((model.state.config, model.state.slots) for model in one.state.cps)
         alike.setdefault(key, []).append(number)
     for numbers in alike.values():
         for first in range(0, len(numbers), BATCH):

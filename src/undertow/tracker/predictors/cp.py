@@ -131,8 +131,9 @@ class CP:
 
     def with_slots(self, slots: int) -> CP:
         """With that many; active components keep theirs."""
-        core = replace(self.state.core, factors=resized(self.state.core.factors, slots))
-        return replace(self, state=replace(self.state, core=core))
+        state = self.state
+        room = _slots(state.config, state.shape).rank if slots == state.config.max_rank else slots
+        return replace(self, state=replace(state, core=replace(state.core, factors=resized(state.core.factors, room))))
 
 
 def _slots(config: Config, shape: tuple[int, ...]) -> Slots:
