@@ -100,7 +100,7 @@ class Verdict:
 
     Attributes:
         mean: Combined prediction, of an observed entry without itself.
-        variance: Of an observation around it, not yet calibrated.
+        variance: Of an observation around the answer, not yet calibrated.
         own_noise: Its part that is noise.
         probability: That an observed entry is an outlier.
         learn: Weight of every entry for the learners; 0 where nothing was observed or where it is withheld.
@@ -242,6 +242,7 @@ def judge(
     weights, answering = (averaged(one, paces, weight.sum()) for one in (sets, as_they_answer))
     probability, mean, variance = _outliers(core, values, mask, scale, weights, said)
     innovation = (values - mean) / jnp.sqrt(variance)
+    variance, own_noise = _answered(answering, said, gains, scale)
     early = core.seen < 2
     probability = jnp.where(early, 0, probability)
     unexpected = (values - past_weights @ past) ** 2 / (level.variance + level.noise)
@@ -261,7 +262,7 @@ def judge(
     return Verdict(
         mean=mean,
         variance=variance,
-        own_noise=weights @ said.noises,
+        own_noise=own_noise,
         probability=probability,
         learn=learn,
         noise=noise,
@@ -377,6 +378,14 @@ def _outliers(
     variance = weights @ (said.variances + said.noises + (said.means - mean) ** 2)
     probability = law.outlier_probability(core.law, (values - mean) / jnp.sqrt(variance))
     return jnp.where(mask, probability, 0), mean, variance
+
+
+def _answered(weights: Array, said: _Told, gains: Array, scale: Array) -> tuple[Array, Array]:
+    """Variance of an observation around the answer, and its part that is noise; predictors err less once they know the
+    slice."""
+    mean, better = _combined(weights, said.means, scale), (gains**2)[:, None]
+    noise = weights @ (said.noises * better)
+    return weights @ (said.variances * better + (said.means - mean) ** 2) + noise, noise
 
 
 def _combined(weights: Array, means: Array, scale: Array) -> Array:

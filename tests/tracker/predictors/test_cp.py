@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from undertow.model import level as levels
+from undertow.tracker.predictors import cp
 from undertow.tracker.predictors.cp import (
     CP,
     LARGE_SLICE,
     LARGEST_RANK,
+    Regression,
     configs,
     left_out,
     left_out_of_all,
@@ -165,6 +167,31 @@ def test_slots_double_where_all_are_in_use():
     assert grown.config.max_rank == min(2 * full, LARGEST_RANK)
     assert grown.core.factors.means[0].shape[1] == grown.config.max_rank
     assert model.grown() is model  # no component is in use
+
+
+def test_large_slices_get_more_slots_only_where_the_weaker_half_is_worth_something(monkeypatch):
+    monkeypatch.setattr(cp, "LARGE_SLICE", 20)
+    model = replace(CP.new(configs((6, 5))[0], (6, 5)), rank=16)
+    assert (model.state.capacity, cp.LARGEST_RANK_LARGE) == (16, 32)
+    for worth, slots in ((cp.WORTH_MORE / 2, 16), (2 * cp.WORTH_MORE, 32)):
+        monkeypatch.setattr(CP, "weaker_half", lambda _, worth=worth: worth)
+        assert model.grown().state.capacity == slots
+    largest = replace(model.grown(), rank=32)
+    assert largest.grown() is largest
+
+
+def test_worth_of_the_weaker_half_of_the_components():
+    """One coefficient after the other: how far it usually changes from slice to slice, in observed noise."""
+    rng = np.random.default_rng(3)
+    design, noise, mask = rng.normal(size=(30, 5)), rng.uniform(0.5, 2, 30), rng.random(30) < 0.6
+    precision, trust = rng.uniform(0.1, 10, 5), rng.uniform(0.5, 1, 30)
+    signals = sorted(
+        sum(design[i, r] ** 2 * trust[i] / noise[i] for i in np.flatnonzero(mask)) / precision[r] for r in range(5)
+    )
+    nothing = jnp.zeros(30)
+    given = Regression(jnp.asarray(design), jnp.zeros(5), jnp.asarray(precision), nothing, nothing, noise, trust)
+    expected = 0.5 * np.log(1 + sum(signals[:2]) / mask.sum())
+    np.testing.assert_allclose(cp._weaker_half(given, jnp.asarray(mask)), expected, rtol=1e-5)
 
 
 def test_the_unit_is_left_to_the_tracker():
