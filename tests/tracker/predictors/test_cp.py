@@ -219,7 +219,8 @@ def test_with_a_level_deviations_from_it_are_predicted(double):
     means, walk = (jnp.asarray(rng.uniform(0.5, 1.5, (n, *SHAPE))) for n in (LENGTH, 1))
     level = replace(level, mean=means, variance=means / 3, walk_variance=walk[0])
     found = predicted(replace(core, level=level), values, mask, (noise, probability))
-    expected, variance = np.asarray(means)[1], np.asarray(means)[1] / 3 + np.asarray(walk)[0]
+    expected = np.asarray(means)[int(core.window.newest)]
+    variance = expected / 3 + np.asarray(walk)[0]
     away = jnp.where(mask, values - expected, 0)
     other = predicted(core, away, mask, (noise + variance, probability))
     np.testing.assert_allclose(found.mean, np.asarray(other.mean) + expected.ravel(), rtol=1e-6)
