@@ -45,7 +45,7 @@ LARGEST_RANK, LARGEST_RANK_LARGE = 64, 32
 """Components of a small slice, and of a large one."""
 WORTH_MORE = 0.02
 """Log ratio of the errors of a large slice without and with the weaker half of the components, from which on more of
-them are worth their time: .07 to .24 on a breathing heart (PINCAT), .005 at most on videos whose camera stands still."""
+them are worth their time: .07 to .24 on a breathing heart (PINCAT), .005 at most where a camera stands still."""
 LASTING = 0.999
 """Of what a temporal row keeps, from which on it counts as a random walk."""
 GROWTH_INTERVAL = 5
