@@ -140,7 +140,7 @@ def test_labels_appear_where_there_is_room_for_them(tmp_path):
         named = dataset["a"].values.tolist()
         assert named == (["q", "p", "(free 2)"] if length == 4 else ["q", "p", "r"])
     np.testing.assert_array_equal(dataset["data"].sel(a="r").values, [np.nan, np.nan, 50, 60])
-    assert any("1 rows of a.csv have labels for which there was no room in a" in one for one in summary.notices)
+    assert any("1 row was left out of a.csv, since a had no room for their labels" in one for one in summary.notices)
     run_file(path, tmp_path / "whole", options)
     grown, whole = (
         {name: content for name, content in everything_in(tmp_path / store).items() if not name.startswith(".undertow")}

@@ -8,6 +8,7 @@ from stubs import StubTracker
 from test_durability import crash_copy
 
 from undertow.client import Client
+from undertow.inputs.labels import growing
 from undertow.service.hosted import Models
 
 FREE = {"shape": [4, 2], "dims": ["src", "way"], "labels": [["a", "b", None, None], ["in", "out"]]}
@@ -73,6 +74,39 @@ def test_without_a_place_nothing_is_accepted_and_it_is_said(tmp_path):
         assert "mode src has no free place for the label 'e': its 4 are taken" in refused.json()["error"]
         assert asked.get("/api/streams/r").json()["next"] == 0
         assert asked.get("/api/streams/r").json()["labels"] == FREE["labels"]
+
+
+class Forgets(Level):
+    """A model that can forget rows."""
+
+    def forget(self, rows):
+        self.mean[rows[0]] = 0
+        self.spread[rows[0]] = 1
+
+
+def test_who_is_silent_for_long_leaves_the_place_to_others(tmp_path, monkeypatch):
+    """And a crash right afterwards changes nothing."""
+    monkeypatch.setattr(growing, "SILENT", 3)
+    models = Models(Forgets, Forgets.load)
+    (tmp_path / "first").mkdir()
+    with service(tmp_path / "first", models) as asked:
+        asked.put("/api/streams/r", json=FREE)
+        push(asked, [[1, 2]] * 4, [list("abcd"), None])
+        for _ in range(2):
+            push(asked, [[1, 2]] * 2, [["a", "b"], None])
+            assert push(asked, [[5, 5]], [["e"], None]).status_code == 422
+        push(asked, [[1, 2]] * 2, [["a", "d"], None])
+        answer = push(asked, [[5, 7]], [["e"], None]).json()["results"][0]
+        assert answer["data"][2] == [5, 7]  # c was not heard of in the last three
+        assert asked.get("/api/streams/r").json()["labels"][0] == ["a", "b", "e", "d"]
+        np.testing.assert_allclose(answer["mean"][2], [0.3, 0.3])  # what was known of c would have said 1.3 and 2.3
+        after = crash_copy(tmp_path / "first", tmp_path / "second")
+        wanted = push(asked, [[5, 7]], [["e"], None]).json()["results"][0]
+    with service(after, models) as asked:
+        assert asked.get("/api/streams/r").json()["labels"][0] == ["a", "b", "e", "d"]
+        again = push(asked, [[5, 7]], [["e"], None]).json()["results"][0]
+        assert again["sequence"] == 5
+        assert again["mean"] == wanted["mean"]
 
 
 @pytest.mark.parametrize(("values", "labels", "message"), [

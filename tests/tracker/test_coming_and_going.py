@@ -99,6 +99,18 @@ def test_who_is_silent_for_long_leaves_the_place_to_others(monkeypatch):
 
 
 @pytest.mark.slow
+def test_rows_are_forgotten_when_it_is_asked():
+    tracker = learned(4)
+    with pytest.raises(ValueError, match=r"rows must be numbers for each mode of \(6, 5\), got \[\[6\], \[\]\]"):
+        tracker.forget([[6], []])
+    tracker.forget([[2], []])
+    assert not np.asarray(tracker._state.core.level.seen).reshape(6, 5)[2].any()
+    assert np.asarray(tracker._state.core.level.seen).reshape(6, 5)[3].all()
+    with pytest.raises(ValueError, match="forget needs at least one slice"):
+        ut.Tracker().forget([[0], []])
+
+
+@pytest.mark.slow
 def test_what_is_refused_leaves_everything_as_it_was():
     grows = learned(2, grow=True)
     before = grows.to_bytes()

@@ -15,6 +15,10 @@ class Invalid(ServiceError):
     status = 422
 
 
+class Full(Invalid):
+    """There is no free place for a label."""
+
+
 class NotFound(ServiceError):
     """There is no such stream, slice or incident."""
 

@@ -125,6 +125,12 @@ class Hosted:
         """Go on with labels that have come."""
         self.spec, self.incidents.names = spec, spec.names()
 
+    def forget(self, rows: Sequence[Sequence[int]], spec: Spec) -> None:
+        """Leave nothing in the model of rows whose labels are retired."""
+        self.rename(spec)
+        if self.next and hasattr(self.model, "forget"):
+            self.model.forget(rows)
+
     def listen(self, said: Feedback) -> tuple[Change, ...]:
         """Take what a user said about an incident; one that is not known any more is left alone."""
         self.feedback = said.number + 1

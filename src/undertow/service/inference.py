@@ -23,7 +23,7 @@ from undertow.incidents import Change
 from undertow.service.hosted import Hosted, Models, Outcome, stepped
 from undertow.service.settings import Limits
 from undertow.service.spec import Spec
-from undertow.service.store.base import Feedback, Store
+from undertow.service.store.base import Checkpoint, Feedback, Store
 from undertow.service.writer import Writer
 
 _LOG = logging.getLogger("undertow.service")
@@ -274,11 +274,14 @@ class Inference:
                 self._save(hosted)
         return outcomes
 
-    def _save(self, hosted: Hosted) -> None:
+    def checkpoint(self, hosted: Hosted) -> Checkpoint:
+        """Of a stream as it is now."""
         each = max(1, 16 * hosted.spec.entries)
-        history = max(1, min(self._limits.history, self._limits.history_bytes // each))
+        return hosted.checkpoint(max(1, min(self._limits.history, self._limits.history_bytes // each)))
+
+    def _save(self, hosted: Hosted) -> None:
         started = time.perf_counter()
-        self._writer.lazily([hosted.checkpoint(history)])
+        self._writer.lazily([self.checkpoint(hosted)])
         hosted.saving, hosted.work = time.perf_counter() - started, 0.0
 
     def _ready(self, keys: Sequence[int]) -> dict[int, Hosted]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from undertow.incidents import Incidents
 from undertow.incidents.naming import Names
 from undertow.inputs.dense import MAX_MODES
-from undertow.service.errors import Invalid, TooLarge
+from undertow.service.errors import Full, Invalid, TooLarge
 from undertow.service.settings import Limits
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -81,6 +81,12 @@ class Spec:
             for one, other in zip(self.labels, asked.labels, strict=True)
         )
 
+    def without(self, silent: Sequence[Sequence[int]]) -> Spec:
+        """With places that are free again, for each mode."""
+        pairs = zip(self.labels, silent, strict=True)
+        labels = (one and tuple(None if n in gone else label for n, label in enumerate(one)) for one, gone in pairs)
+        return replace(self, labels=tuple(labels))
+
     def placed(self, values: NDArray[Any], given: Sequence[Sequence[str] | None]) -> tuple[Spec, NDArray[Any]]:
         """A slice whose rows were named, with its rows where they belong; labels that are new take free places.
 
@@ -92,7 +98,8 @@ class Spec:
             What the stream is from now on, and the whole slice.
 
         Raises:
-            Invalid: A label finds no place, or the slice does not fit its labels.
+            Full: A label finds no place.
+            Invalid: The slice does not fit its labels.
         """
         known, places = list(self.labels), []
         sizes = [size if one is None else len(one) for one, size in zip(given, self.shape, strict=True)]
@@ -108,7 +115,7 @@ class Spec:
             row = list(known[mode] or ())
             for label in dict.fromkeys(mine):
                 if label not in row and None not in row:
-                    raise Invalid(
+                    raise Full(
                         f"mode {dim} has no free place for the label {label!r:.60}: its {len(row)} are taken; create a "
                         "stream with more of them, null where a label is still to come"
                     )

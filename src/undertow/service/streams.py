@@ -12,11 +12,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from undertow.incidents import Change
 from undertow.incidents.delivery import Courier
+from undertow.inputs.labels import growing
 from undertow.service import times
 from undertow.service.bodies import Given
-from undertow.service.errors import Busy, Conflict, Invalid, NotFound, Unavailable
+from undertow.service.errors import Busy, Conflict, Full, Invalid, NotFound, Unavailable
 from undertow.service.hosted import Hosted, Models, Outcome, array_bytes
 from undertow.service.inference import Inference, Job
 from undertow.service.live import Hub
@@ -39,6 +43,7 @@ class Stream:
         feedback: Number of the next feedback.
         last: Done when everything that was accepted is on the disk.
         lock: Held while slices are given their numbers.
+        heard: For each mode the newest slice in which a row was observed; none before a slice whose rows are named.
     """
 
     key: int
@@ -48,6 +53,21 @@ class Stream:
     feedback: int = 0
     last: Future[None] | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    heard: list[NDArray[np.int64]] = field(default_factory=list)
+
+    def hear(self, sequence: int, values: NDArray[Any]) -> None:
+        """A slice whose rows were named."""
+        if not self.heard:  # also after a restart: nobody is silent before that time has passed again
+            self.heard = [np.full(size, sequence) for size in self.spec.shape]
+        seen, modes = ~np.isnan(values), range(values.ndim)
+        for mode, last in enumerate(self.heard):
+            last[seen.any(axis=tuple(other for other in modes if other != mode))] = sequence
+
+    def silent(self) -> list[list[int]]:
+        """Rows with a label that were not observed for long, for each mode."""
+        pairs = zip(self.heard, self.spec.labels, strict=True)
+        old = [(self.next - last > growing.SILENT, labels or ()) for last, labels in pairs]
+        return [[n for n, label in enumerate(labels) if label is not None and gone[n]] for gone, labels in old]
 
 
 @dataclass(frozen=True)
@@ -158,7 +178,15 @@ class Streams:
             first = _numbered(stream, given)
             fresh = [one for number, one in enumerate(given) if first + number >= stream.next]
             repeated = len(given) - len(fresh)
-            spec, fresh = _placed(stream.spec, fresh)
+            try:
+                spec, placed = _placed(stream.spec, fresh)
+            except Full:
+                await self._retire(stream)
+                spec, placed = _placed(stream.spec, fresh)
+            for number, (before, one) in enumerate(zip(fresh, placed, strict=True), stream.next):
+                if before.labels is not None:
+                    stream.hear(number, one.values)
+            fresh = placed
             self._make_room(fresh)
             jobs = self._log(stream, spec, fresh) if fresh else []
             durable = stream.last
@@ -169,6 +197,26 @@ class Streams:
         return earlier + [
             Accepted(job.sequence, job.time, False, outcome) for job, outcome in zip(jobs, outcomes, strict=True)
         ]
+
+    async def _retire(self, stream: Stream) -> None:
+        """Free the places of labels that were silent for long.
+
+        With a checkpoint, so that no slice of the log from before is ever learned by who stands there afterwards.
+        """
+        silent = stream.silent() if stream.heard else []
+        if not any(silent):
+            return
+        spec = stream.spec.without(silent)
+
+        def forgotten(hosted: Hosted) -> Write:
+            hosted.forget(silent, spec)
+            return self.inference.checkpoint(hosted)
+
+        checkpoint = await self.ask(stream, forgotten)
+        stream.spec = spec
+        self.inference.describe(stream.key, spec)
+        stream.last = self.writer.durable([Described(stream.key, spec.to_json()), checkpoint])
+        await asyncio.wrap_future(stream.last)
 
     def _log(self, stream: Stream, spec: Spec, fresh: Sequence[Given]) -> list[Job]:
         """Give the slices their numbers, and their stream its labels; they are learned once they are on the disk."""

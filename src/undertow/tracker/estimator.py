@@ -26,6 +26,7 @@ from undertow.tracker.clock import Clock, coming, in_order
 from undertow.tracker.coming_and_going import coming_and_going, with_heard
 from undertow.tracker.forecast import Forecast
 from undertow.tracker.output import NAMES, TrackerOutput
+from undertow.tracker.rearranging import NEW, rearranged
 from undertow.tracker.tracking import Tracking
 from undertow.view.history import History
 from undertow.view.model import ModelView
@@ -187,6 +188,26 @@ class Tracker(Viewed, StackedModel):
         for mode, held in enumerate(self._labels.held if self._labels is not None else ()):
             mean, std = (part if held is None else part.take(held, mode + 1) for part in (mean, std))
         return Forecast(mean, std, self.labels, coming(state.clock, int(slices)))
+
+    @exclusive
+    def forget(self, rows: Sequence[Sequence[int]]) -> None:
+        """Forget what is known of some rows, as if they had never been observed: others stand there from now on.
+
+        Args:
+            rows: For every mode, which ones.
+
+        Raises:
+            ValueError: No slice has been seen yet, or there is no such row.
+        """
+        state = self._learned("forget")
+        if len(rows) != len(state.shape) or any(
+            not 0 <= row < n for some, n in zip(rows, state.shape, strict=False) for row in some
+        ):
+            raise ValueError(f"rows must be numbers for each mode of {state.shape}, got {rows!r}.")
+        places = [np.arange(size) for size in state.shape]
+        for where, some in zip(places, rows, strict=True):
+            where[list(some)] = NEW
+        self._state = rearranged(state, places)
 
     @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -49,7 +49,7 @@ def rearranged(state: Tracking, places: Places) -> Tracking:
         season=None if state.season is None else _season(state.season, flat),
         ahead=_ahead(state.ahead, math.prod(state.shape), flat),
         heard=tuple(
-            np.where(where == NEW, state.seen, one[where]) for one, where in zip(state.heard, places, strict=True)
+            np.where(where == NEW, state.seen, one[where]) for one, where in zip(state.heard, places, strict=False)
         ),
     )
 

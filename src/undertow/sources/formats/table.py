@@ -184,8 +184,9 @@ class Table(Source):
     def skipped_rows(self) -> list[str]:  # noqa: D102
         full = sum(self._without_room.values())
         names = ", ".join(dim for dim, room in zip(self.dims, self._rooms, strict=True) if room is not None)
-        said = f"{full} rows of {self.name} have labels for which there was no room in {names} and were left out"
-        return [*self._rows.left_out(), *([f"{said}: give more with --room"] if full else [])]
+        rows = "1 row was" if full == 1 else f"{full} rows were"
+        said = f"{rows} left out of {self.name}, since {names} had no room for their labels: give more with --room"
+        return [*self._rows.left_out(), *([said] if full else [])]
 
     def _entries(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The index of each row's entry in a flattened slice, and its value: NaN where a label is not known."""
