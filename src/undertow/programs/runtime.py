@@ -64,8 +64,26 @@ def context() -> tuple[Any, ...]:
 
 def sent(leaf: Any) -> jax.Array:
     """A number or array of the host as JAX's, in memory of its own: the host may go on and change it."""
-    there: jax.Array = jax.device_put(np.array(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf)
+    own = np.array(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
+    quickly, device = _quick_put(), _default_device()
+    there: jax.Array
+    if own is leaf or quickly is None or own.dtype != jax.dtypes.canonicalize_dtype(own.dtype):
+        there = jax.device_put(own)
+    else:
+        there = quickly(jax.core.ShapedArray(own.shape, own.dtype), _alone(device), [own], [device], False)
     return there
+
+
+@cache
+def _quick_put() -> Any:
+    """What `jax.device_put` comes to for an array, in a fifth of its time; None where there is no such function."""
+    return getattr(getattr(import_module("jax._src.lib"), "xla_client", None), "batched_device_put", None)
+
+
+@cache
+def _alone(device: Any) -> Any:
+    """One object for each device: `place` tells shardings apart by that."""
+    return jax.sharding.SingleDeviceSharding(device)
 
 
 def place(leaves: list[Any]) -> Place | None:

@@ -265,18 +265,19 @@ def _learned(
     if state.used == 1:  # the CP models are still being compiled
         nothing = jnp.zeros(entries, values.dtype)
         fits = tuple(nothing.reshape(state.shape) for _ in said)
-        step.learn.prepare(state.core, verdict, values, flat_mask, scale, nothing, fits)
+        _answered.prepare(state.core, verdict, values, flat_mask, scale, nothing, fits)
     if learning and mask.any() and frame is state.frame:
         use = verdict.for_cp
         missing = mask.size - int(np.count_nonzero(mask))
         missing += _withheld(use, mask)
-        pairs = [model.learn(values, use, missing) for model in state.cps]
+        shaped, used = _shaped(values, use, state.shape)
+        pairs = [model.learn(shaped, used, missing) for model in state.cps]
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
     means = tuple(report.low_rank for report in reports) or tuple(verdict.means[len(step.NAMES) :])
     season, seasonal = seasons.fitted(state.season, values, verdict.learn, entries)
-    core, answer, told = step.learn(state.core, verdict, values, flat_mask, scale, seasonal, means)
+    core, answer, told, found = _answered(state.core, verdict, values, flat_mask, scale, seasonal, means)
+    chosen, part, dead = found
     after = replace(state, core=core, cps=learned)
-    chosen, part, dead = _found(verdict.weights, means, core.events, scale)
     if season is not None:
         std = np.sqrt(np.asarray(verdict.variance)) * np.asarray(state.core.law.spread)
         season = seasons.remembered(season, values, verdict.learn, answer.scaled, std)
@@ -306,12 +307,27 @@ def _prepared(relative: Array, mask: Array, scale: Array) -> tuple[Array, Array,
     return jnp.where(flat, scales.scaled(relative.ravel(), scale), 0), flat, scale
 
 
+@program(static=["shape"])
+def _shaped(values: Array, mask: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    return values.reshape(shape), mask.reshape(shape)
+
+
 @program()
-def _found(weights: Array, means: tuple[Array, ...], seen: events.Events, scale: Array) -> tuple[Array, Array, Array]:
-    """The CP model that counts most, what it says in units of the stream (n,), and which sensors are dead (n,)."""
-    chosen = jnp.argmax(weights[len(step.NAMES) :])
+def _answered(
+    core: step.Core,
+    verdict: step.Verdict,
+    values: Array,
+    mask: Array,
+    scale: Array,
+    season: Array,
+    means: tuple[Array, ...],
+) -> tuple[step.Core, step.Answer, Array, tuple[Array, Array, Array]]:
+    """`step.learn`, and the CP model that counts most, what it says in units of the stream (n,), and which sensors are
+    dead (n,)."""
+    core, answer, told = step.learn(core, verdict, values, mask, scale, season, means)
+    chosen = jnp.argmax(verdict.weights[len(step.NAMES) :])
     part = scales.plain(jnp.stack([mean.ravel() for mean in means])[chosen], scale)
-    return chosen, part, events.dead(seen)
+    return core, answer, told, (chosen, part, events.dead(core.events))
 
 
 def settings(frame: Frame) -> dict[str, Any]:

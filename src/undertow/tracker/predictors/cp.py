@@ -91,7 +91,7 @@ class CP:
         """The model after the slice, and its report.
 
         Args:
-            values: Of the slice.
+            values: Of the slice, in its shape.
             mask: Entries that are used.
             missing: Number of those that are not.
         """
@@ -99,7 +99,6 @@ class CP:
         state = with_fitting_slots(state)
         if separable(state.config):
             state = replace(state, missing=(*state.missing, missing)[-state.config.window :])
-        values, mask = _shaped(values, mask, state.shape)
         core, report = step(state.core, values, mask, state.settings, missing_capacity(state), None)
         return CP(replace(state, steps=state.steps + 1, core=core), report.rank), report
 
@@ -151,11 +150,6 @@ def _slots(config: Config, shape: tuple[int, ...]) -> Slots:
     own, longest = slots(config, shape), make_config().window
     small = own.window < longest and longest * math.prod(shape) < LARGE_WINDOW and config.memory == "window"
     return own._replace(window=longest) if small else own
-
-
-@program(static=["shape"])
-def _shaped(values: Array, mask: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    return values.reshape(shape), mask.reshape(shape)
 
 
 @program()
