@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from undertow.tracker.estimator import Tracker
 
 
-MOVING = 50
+MOVING = 200
 """Slices after which a pixel of a picture has changed for good: what stands still for less is not the background."""
 
 
