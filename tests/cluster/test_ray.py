@@ -4,6 +4,7 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -32,7 +33,7 @@ def as_one_process(parts, tables, kind):
     """Row for row, to rounding."""
     pandas = import_module("pandas")
     found = pandas.concat(parts).sort_values(["router", "at"], ignore_index=True)
-    wanted = streams.undisturbed(tables, kind)
+    wanted = streams.undisturbed(tables, kind, shards=2)
     assert found.router.tolist() == wanted.ut_stream.tolist()
     assert found["at"].astype("datetime64[us]").astype(np.int64).tolist() == wanted.ut_time.tolist()
     for name in ("mean", "std", "outlier_probability"):
@@ -112,6 +113,42 @@ def test_an_answer_lost_after_its_checkpoint_is_given_again(tmp_path, monkeypatc
     np.testing.assert_array_equal(*(np.stack(one["mean"]) for one in ends))
     with pytest.raises(ValueError, match="batch 3 is the next one, got 7"):
         other.step(7, tables[3], False)
+
+
+@pytest.mark.slow
+def test_an_actor_started_again_before_it_is_asked_learns_what_it_has_lost(tmp_path, monkeypatch):
+    """Ray gives it the next batch then, as if it had lost nothing."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'undertow[ray]'")
+    from undertow.cluster import frames
+    from undertow.cluster import ray as module
+    from undertow.cluster.plan import plan
+
+    made = plan(modes=streams.MODES, model=streams.model("cp"), **streams.NAMES)
+    tables = [frames.numbered(one, made) for one in streams.rows(3, 4)]
+
+    def remote(method):
+        def asked(*arguments):
+            try:
+                return method(*arguments)
+            except ValueError as error:
+                return error
+
+        return SimpleNamespace(remote=asked)
+
+    def get(answer):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(module, "_restarted", lambda: True)
+    monkeypatch.setattr(module.ray, "get", get)
+    owner, other = (module._Owner(made, str(tmp_path / name), (0, 1), -1, None, 0) for name in "ab")
+    wanted = [owner.step(offset, tables[offset], False) for offset in range(3)][-1]
+    job = module._Job.__new__(module._Job)
+    job._actors = [SimpleNamespace(step=remote(other.step), back=remote(other.back))]
+    job._since, job._every = {offset: [tables[offset]] for offset in range(3)}, 10
+    found = job._answer(0, 2, job._ask(0, 2))
+    np.testing.assert_array_equal(np.stack(found["mean"]), np.stack(wanted["mean"]))
 
 
 def test_actors_that_share_a_device_share_its_memory(tmp_path, monkeypatch):

@@ -37,6 +37,10 @@ ATTEMPTS = 5
 _log = logging.getLogger("undertow.cluster")
 
 
+class Behind(ValueError):
+    """An actor was given a batch that is not its next one: it was started again since its last answer."""
+
+
 def apply(
     batches: Sequence[Any] | Callable[[int], Iterable[Any]],
     *,
@@ -148,11 +152,11 @@ class _Job:
         return self._actors[shard].step.remote(offset, rows, (offset + 1) % self._every == 0)
 
     def _answer(self, shard: int, offset: int, asked: Any) -> Any:
-        """Of one actor, which learns again what it has lost if it was killed meanwhile."""
+        """Of one actor, which learns again what it has lost if it was killed meanwhile, or before it was asked."""
         for _ in range(ATTEMPTS):
             try:
                 return ray.get(asked)
-            except ray.exceptions.RayActorError:
+            except (ray.exceptions.RayActorError, Behind):
                 with contextlib.suppress(ray.exceptions.RayActorError):
                     reached = ray.get(self._actors[shard].back.remote(offset))
                     for earlier in range(reached + 1, offset):
@@ -199,7 +203,7 @@ class _Owner:
     def step(self, offset: int, rows: Any, save: bool) -> Any:
         """Learn one batch; no rows at all: the end, which changes nothing that is kept."""
         if offset != self._offset + 1:
-            raise ValueError(f"batch {self._offset + 1} is the next one, got {offset}: give them in order.")
+            raise Behind(f"batch {self._offset + 1} is the next one, got {offset}: give them in order.")
         if rows is None:
             return frame(Shard.from_bytes(self._shard.to_bytes(), self._plan).learn(END))
         add(self._shard, rows)
