@@ -4,6 +4,7 @@ import pytest
 from stubs import StubStream, run_stub
 
 from undertow.runs import RunError
+from undertow.runs.identity import require_same
 
 
 def test_other_sources_and_settings_are_refused(tmp_path):
@@ -15,3 +16,12 @@ def test_other_sources_and_settings_are_refused(tmp_path):
     with pytest.raises(RunError, match=r"other values of layout \(chunk, keep\)"):
         run_stub(tmp_path / "s", resume=True, keep="std", checkpoint_every=5)
     run_stub(tmp_path / "s", resume=True)
+
+
+def test_a_store_begun_before_a_setting_existed_is_resumed():
+    begun = {"source": "a", "name": "a", "kind": "Tracker", "layout": {"dims": ["x"], "labels": []}}
+    before, now = ({**begun, "model": model} for model in ({"period": None}, {"period": None, "grow": False}))
+    require_same(before, now, "s.zarr")
+    now["model"]["grow"] = True
+    with pytest.raises(RunError, match=r"other values of model settings \(grow\)"):
+        require_same(before, now, "s.zarr")

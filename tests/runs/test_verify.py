@@ -68,7 +68,9 @@ def test_readers_call_damage_damage(tmp_path, name):
     folder = reported_store(tmp_path / "s")
     flip(folder / name)
     for read in (lambda: write_report(folder), lambda: export(folder, tmp_path / "x.nc")):
-        with pytest.raises(StoreError, match=r"s is damaged \(.*checksum.*\): restore it from a copy, or run again"):
+        with pytest.raises(
+            StoreError, match=r"s is damaged \(.*checksum do not match\): restore it from a copy, or run"
+        ):
             read()
 
 

@@ -100,20 +100,19 @@ def test_a_stream_that_was_never_anything_else_is_learned_for_a_while():
     np.testing.assert_allclose(result.mean, 7.0, rtol=1e-3)
 
 
-@pytest.mark.parametrize("first", ["1e20", "fill", "3e25", "1e-12", "one", "zeros"])
+@pytest.mark.parametrize("first", ["1e20", "fill", "3e25", "1e15", "1e-12", "one", "zeros"])
 def test_a_bad_first_slice_is_forgotten(first):
     truth, x = stream(12)
     one = np.zeros(SHAPE)
     one[1, 1] = 1e-10
     bad = {"1e20": constant(1e20), "fill": constant(9.96921e36), "one": one, "zeros": np.zeros(SHAPE)}
-    bad |= {"3e25": 3e25 * stream(1, seed=5)[1][0], "1e-12": 1e-12 * stream(1, seed=5)[1][0]}
+    bad |= {name: float(name) * stream(1, seed=5)[1][0] for name in ("3e25", "1e15", "1e-12")}
     tracker = ut.Tracker()
     result = tracker.update(bad[first])
     assert (Flags.FILL_VALUES in result.flags) == (first in ("1e20", "fill"))
-    for given in x:
-        result = tracker.update(given)
-        assert np.isfinite(result.mean).all()
-    assert error(result, truth[-1]) < 0.06
+    errors = [error(tracker.update(given), now) for given, now in zip(x, truth, strict=True)]
+    assert max(errors) < 1.5  # in the first good slice as well
+    assert errors[-1] < 0.06
 
 
 @pytest.mark.parametrize("value", [1e39, -1.7e308, 1e300])

@@ -131,7 +131,8 @@ def test_two_usual_slices_are_told_from_an_odd_one():
     sizes_ = [1.0, 1000.0, 1.2, 0.0, 1e-5, 0.8]
     recent = slices_of([np.full(SHAPE, size) for size in sizes_])
     assert [float(one.values[0, 0]) for one in usual_slices(recent)] == [1.0, 1.2, 0.8]
-    assert len(usual_slices(recent[:2])) == 2
+    assert [float(one.values[0, 0]) for one in usual_slices(recent[:2])] == [1000.0]  # of two, the later
+    assert len(usual_slices([recent[0], recent[2]])) == 2
     assert usual_slices([]) == []
 
 

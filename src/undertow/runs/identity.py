@@ -11,7 +11,7 @@ from undertow.incidents import FalseAlarms
 from undertow.runs.errors import RunError
 from undertow.runs.options import RunOptions
 from undertow.runs.store.layout import Layout
-from undertow.serialization.former import current_params
+from undertow.serialization.former import LATER, current_params
 from undertow.sources.base import Stream
 
 _COMPARED = {
@@ -95,7 +95,7 @@ def require_same(stored: dict[str, Any], asked: dict[str, Any], folder: Path, fo
     for key, name in _COMPARED.items():
         before, now = stored.get(key), asked.get(key)
         if key == "model" and before:
-            before = current_params(before)
+            before = {**{name: LATER[name] for name in LATER if name in asked[key]}, **current_params(before)}
         if before == now:
             continue
         if isinstance(before, dict) and isinstance(now, dict):

@@ -11,6 +11,8 @@ PRESETS = {"fixed": "default"}
 """Presets of earlier versions, and what they are called now."""
 MAX_RANK = 15
 """Of those presets where none was given, before it depended on the size of a slice."""
+LATER = {"grow": False}
+"""Settings that trackers got later, and what was so before there were any."""
 
 
 def current_params(params: dict[str, Any], config: Config | None = None) -> dict[str, Any]:

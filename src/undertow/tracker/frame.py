@@ -89,9 +89,10 @@ def usual_slices(recent: Sequence[Slice]) -> list[Slice]:
     """Those that are not of another size than most."""
     sizes = np.array([_size(one) for one in recent])
     known = sizes > 0
-    if known.sum() < 3:
-        return [one for one, size in zip(recent, sizes, strict=True) if size > 0]
-    middle = np.median(sizes[known])
+    if not known.any():
+        return []
+    # Where there are two, the later one decides: the answer is about that one.
+    middle = np.median(sizes[known]) if known.sum() > 2 else sizes[known][-1]
     usual = known & (sizes < ODD * middle) & (sizes > middle / ODD)
     return [one for one, fits in zip(recent, usual, strict=True) if fits]
 
