@@ -2,6 +2,7 @@
 
 import logging
 import time
+from threading import Thread
 
 import pytest
 
@@ -29,6 +30,17 @@ def test_a_long_compilation_is_explained_once_with_how_long_it_took_last_time(im
     compile_for(again, 0.2, folder)
     assert len(said) == 2
     assert "(it took 0 s last time)" in said[1]
+
+
+def test_programs_compiled_at_once_count_once():
+    one = Waiting(lambda sentence: None)
+    threads = [Thread(target=compile_for, args=(one, 0.3)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    compile_for(one, 0.3)
+    assert 0.6 <= one.seconds < 1.2
 
 
 def test_a_short_one_is_not(monkeypatch):

@@ -80,11 +80,21 @@ def test_times_as_they_come_are_put_in_order():
     assert in_order(without, 7) is None
 
 
-def test_for_every_slice_or_for_none():
-    with_time, without = advanced(Clock(), 5)[0], advanced(Clock(), None)[0]
-    for clock, time in ((with_time, None), (without, 6)):
-        with pytest.raises(ValueError, match="every slice or for none"):
-            advanced(clock, time)
+def test_dates_as_they_come_stay_dates():
+    clock, first = Clock(), np.datetime64("2026-03-01T05", "s")
+    for hours, expected in ((0, 1), (1, 1), (1, 0), (0, 0), (2, 1), (2, 0), (3, 1)):
+        clock, steps = advanced(clock, in_order(clock, first + np.timedelta64(hours, "h")))
+        assert steps == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_slice_without_a_time_comes_a_usual_step_later():
+    assert gaps([0, 10, 20, 30, None, 50, None, None, 80, 100]) == pytest.approx([1] * 9 + [2])
+    assert gaps([0, None, 20]) == [1, 1, 1]
+
+
+def test_times_are_given_from_the_first_slice_on():
+    with pytest.raises(ValueError, match="from the first slice on: give it to all, or to none"):
+        advanced(advanced(Clock(), None)[0], 6)
 
 
 def test_times_of_the_next_slices():

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -369,8 +370,24 @@ def test_regular_times_change_nothing_and_a_gap_widens_error_bars(tracker):
     assert later.std.mean() > 1.02 * expected.std.mean()
 
 
+def test_labelled_slices_bring_their_times():
+    hours = np.array([0, 1, 2, 3, 4, 30, 31, 32])
+    times = np.datetime64("2026-03-01T00", "ns") + np.timedelta64(1, "h") * hours
+    stack = xr.DataArray(VALUES[:8], dims=("time", "src", "dst"), coords={"time": times})
+    given = ut.Tracker()
+    for x, time in zip(VALUES[:6], times, strict=False):
+        expected = given.update(x, time=time)
+    carried = ut.Tracker().fit(stack[:5])
+    np.testing.assert_array_equal(carried.update(stack[5]).plain("std"), expected.std)
+    again = carried.update(stack[5])  # the same again: just after it
+    assert np.isfinite(again.plain("std")).all()
+    carried.update(VALUES[6])  # without a time: an hour later
+    assert carried.forecast(2).times[0] == times[6] + np.timedelta64(1, "h")
+    assert ut.Tracker().fit(VALUES[:5]).partial_fit(stack[5:]).forecast().times is None
+
+
 def test_bad_times_periods_and_horizons_are_refused(tracker):
-    with pytest.raises(ValueError, match="every slice or for none"):
+    with pytest.raises(ValueError, match="give it to all, or to none"):
         tracker.update(VALUES[12], time=3)
     for slices in (0, 10_001, 1.5, True, "1"):
         with pytest.raises(ValueError, match="slices must be an integer from 1 to 10000"):

@@ -35,8 +35,9 @@ class Waiting:
 
     def __init__(self, say: Callable[[str], None] = say_to_people) -> None:
         self.say = say
-        self.seconds = 0.0
+        self.seconds = 0.0  # programs compiled at once count once
         self._under_way = 0
+        self._since = 0.0
         self._said = False
         self._lock = threading.Lock()
 
@@ -45,6 +46,8 @@ class Waiting:
         """Around the compilation of a program; `folder` keeps how long all of them took."""
         start = time.monotonic()
         with self._lock:
+            if not self._under_way:
+                self._since = start
             self._under_way += 1
             pause = max(PATIENCE - self.seconds, 0.0)
         timer = threading.Timer(pause, self._explain, [folder])
@@ -55,12 +58,12 @@ class Waiting:
             yield
         finally:
             timer.cancel()
-            took = time.monotonic() - start
+            now = time.monotonic()
             with self._lock:
                 self._under_way -= 1
-                self.seconds += took
+                self.seconds, self._since = self.seconds + now - self._since, now
                 total = self.seconds
-            _log.info("compiled %s in %.1f s", name, took)
+            _log.info("compiled %s in %.1f s", name, now - start)
             if self._said and folder is not None:
                 _beside(folder).write(_KEY, f"{total:.0f}".encode())
 

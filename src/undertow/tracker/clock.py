@@ -13,6 +13,8 @@ KEPT = 15
 """Steps that the usual one is the median of."""
 FEWEST = 3
 """Steps that must have been seen before a gap is believed."""
+JUST_AFTER = 1e-6
+"""Seconds after the slice before, where a date is late or repeated."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,17 @@ class Clock:
 def advanced(clock: Clock, time: Any) -> tuple[Clock, float]:
     """After a slice of this time, and the steps between it and the one before: 1 where times are regular or not given.
 
+    A slice without a time comes a usual step after the one before.
+
     Raises:
         TypeError: It is no time.
-        ValueError: It is not later than the one before, or was given for some slices only.
+        ValueError: It is not later than the one before, or those before had none.
     """
-    if time is None and clock.last is None:
-        return Clock(slices=clock.slices + 1), 1.0
-    if time is None or (clock.last is None and clock.slices):
-        raise ValueError("time must be given for every slice or for none: give it from the first slice on.")
+    if time is None:
+        last = None if clock.last is None else clock.last + _usual(clock, 0.0)
+        return replace(clock, last=last, slices=clock.slices + 1), 1.0
+    if clock.last is None and clock.slices:
+        raise ValueError("time must be given from the first slice on: give it to all, or to none.")
     now, dated = _number(time), isinstance(time, datetime | np.datetime64)
     if clock.last is None:
         return Clock(now, (), 1, dated), 1.0
@@ -52,7 +57,9 @@ def advanced(clock: Clock, time: Any) -> tuple[Clock, float]:
             f"time must be later than that of the slice before, got {time!r}, {by}: "
             "leave out late slices and duplicates, or merge them with theirs before."
         )
-    usual = float(np.median(clock.steps)) if len(clock.steps) >= FEWEST else step
+    if step <= (2 * JUST_AFTER if dated else 2 * np.spacing(abs(clock.last))):
+        return replace(clock, last=now, slices=clock.slices + 1), 0.0  # repeated or late: no step at all
+    usual = _usual(clock, step) if len(clock.steps) >= FEWEST else step
     return replace(clock, last=now, steps=(*clock.steps, step)[-KEPT:], slices=clock.slices + 1), step / usual
 
 
@@ -64,15 +71,23 @@ def in_order(clock: Clock, time: Any) -> Any:
         now = -np.inf
     if clock.last is None:
         return time if np.isfinite(now) and not clock.slices else None
-    return time if now > clock.last else float(np.nextafter(clock.last, np.inf))
+    if now > clock.last:
+        return time
+    if clock.dated:
+        return np.datetime64(round((clock.last + JUST_AFTER) * 1e6), "us")
+    return float(np.nextafter(clock.last, np.inf))
 
 
 def coming(clock: Clock, slices: int) -> NDArray[Any] | None:
     """Times of the next slices, each a usual step after the one before; None where times or steps are not known."""
     if clock.last is None or not clock.steps:
         return None
-    times: NDArray[Any] = clock.last + float(np.median(clock.steps)) * np.arange(1, slices + 1)
+    times: NDArray[Any] = clock.last + _usual(clock, 0.0) * np.arange(1, slices + 1)
     return (times * 1e6).round().astype("datetime64[us]") if clock.dated else times
+
+
+def _usual(clock: Clock, unknown: float) -> float:
+    return float(np.median(clock.steps)) if clock.steps else unknown
 
 
 def _lasting(size: float, dated: bool) -> str:

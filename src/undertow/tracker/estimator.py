@@ -16,6 +16,7 @@ from undertow.engine.exclusive import check_process, exclusive
 from undertow.engine.output import Output
 from undertow.engine.stacked import StackedModel
 from undertow.inputs.dense import Slice, as_slice
+from undertow.inputs.labels.moments import moment
 from undertow.inputs.labels.names import labels_in, with_labels
 from undertow.inputs.labels.slices import Taken
 from undertow.inputs.sparse import as_entries, is_sparse
@@ -87,8 +88,9 @@ class Tracker(Viewed, StackedModel):
                 frame or series of pandas or polars, put in the order of the stream by names and labels; or its
                 observed entries, as `undertow.Entries` or a matrix of scipy.sparse.
             mask: True where observed, if NaN does not say it.
-            time: When it was observed: a number, datetime or datetime64, later than the one before; for every slice or
-                for none. After a gap, levels are less certain and the season has gone on; regular times change nothing.
+            time: When it was observed: a number, datetime or datetime64, later than the one before. The date that a
+                labelled slice carries itself if left out, or else a usual step after the one before. After a gap,
+                levels are less certain and the season has gone on; regular times change nothing.
 
         Returns:
             The slice as the tracker sees it. What was noticed is its `status`, and named in its `events`.
@@ -100,7 +102,9 @@ class Tracker(Viewed, StackedModel):
         """
         check_process()
         found, given = self._given(x, mask)
-        before = self._state
+        before, carried = self._state, moment(x) if time is None else None
+        if carried is not None:
+            time = self.in_order(carried)
         if before is None:
             before = self._start(given.shape)
             tracking.prepare(before)

@@ -162,7 +162,9 @@ def remembered(season: Season, values: Any, weights: Any, completed: Any, std: A
 
 
 def skipped(season: Season, slices: int) -> Season:
-    """After a gap in which no slice came: what it would have been is not known."""
+    """After a gap in which no slice came: what it would have been is not known; −1 where the last one comes again."""
+    if slices < 0:
+        return replace(season, clock=season.clock + slices, filled=max(season.filled + slices, 0))
     if season.history is not None and slices:
         # A period cannot be seen across a hole: begin again behind a long one.
         filled = 0 if slices > len(season.history) // 4 else season.filled + slices

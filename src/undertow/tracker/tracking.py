@@ -138,12 +138,12 @@ def recalled(state: Tracking, given: Slice) -> Tracking:
 
 
 def after_gap(state: Tracking, steps: float) -> Tracking:
-    """When a slice comes this many usual steps after the last: levels are less certain, the season goes on.
+    """When a slice comes this many usual steps after the last (0: again): levels are less certain, the season goes on.
 
     Temporal rows of the CP models are less certain where the slice is predicted.
     """
     older = step.aged(state.core.level, np.float32(steps - 1))
-    season = None if state.season is None else seasons.skipped(state.season, max(round(steps) - 1, 0))
+    season = None if state.season is None else seasons.skipped(state.season, round(steps) - 1)
     return replace(state, core=replace(state.core, level=older), season=season)
 
 

@@ -48,6 +48,8 @@ WORTH_MORE = 0.02
 them are worth their time: .07 to .24 on a breathing heart (PINCAT), .005 at most where a camera stands still."""
 LASTING = 0.999
 """Of what a temporal row keeps, from which on it counts as a random walk."""
+LEAST_STEP = 0.01
+"""Usual steps that a slice which comes again is worth at least: its row need not be the same to the last digit."""
 GROWTH_INTERVAL = 5
 """Slices between looks at whether all slots for components are in use."""
 
@@ -274,6 +276,7 @@ def _row_prior(rows: Array, window: Window, precision: Array, steps: Array | flo
     enough = window.filled > 2
     kept = pull**steps
     worth = jnp.where(pull > LASTING, steps, (1 - kept**2) / jnp.maximum(1 - pull**2, 1 - LASTING**2))
+    worth = jnp.maximum(worth, LEAST_STEP)
     centre = jnp.where(enough & (window.filled > 0), kept * last, 0)
     return centre, jnp.where(enough, 1 / (step_variance * worth), jnp.maximum(precision, 1e-6))
 
