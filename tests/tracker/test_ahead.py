@@ -11,7 +11,7 @@ ENTRIES = 50
 
 
 def weights_of(gram):
-    return np.asarray(forecasts._combined(gram, np.eye(len(CANDIDATES), dtype=np.float32), LINEAR))
+    return np.asarray(forecasts._combined(gram, np.float32(0), np.eye(len(CANDIDATES), dtype=np.float32), LINEAR))
 
 
 def pending(means, due=0, std=1.0):
@@ -89,7 +89,7 @@ def test_what_is_far_is_remembered_for_longer():
     state = Ahead({horizon: pending(np.zeros((len(CANDIDATES), ENTRIES)))[1] for horizon in (1, 8)})
     truth = np.ones(ENTRIES, np.float32)
     state = forecasts.scored(state, 0, truth, np.ones(ENTRIES, bool), LINEAR)
-    after = forecasts.with_scores(state, 1, [1, 8], [(0 * state.scored[1].gram, 0.0, 0.0)] * 2, ENTRIES)
+    after = forecasts.with_scores(state, 1, [1, 8], [(0 * state.scored[1].gram, 0.0, 0.0, 0.0)] * 2, ENTRIES)
     for horizon, kept in ((1, 0.9), (8, 1 - 1 / 80)):
         np.testing.assert_allclose(after.scored[horizon].gram, kept * state.scored[horizon].gram, rtol=1e-6)
 
@@ -148,3 +148,44 @@ def test_large_slices_are_scored_by_a_sample():
     assert forecasts.sampled(forecasts.MOST_SCORED) is None
     values = np.arange(2 * entries).reshape(2, entries)
     np.testing.assert_array_equal(forecasts.of_sample(values), values[:, places])
+
+
+def test_horizons_of_whole_days_teach_each_other():
+    """108 slices are a day: 128 are about as many, but at another hour."""
+    good, bad = np.eye(len(CANDIDATES), dtype=np.float32), np.eye(len(CANDIDATES), dtype=np.float32)
+    good[1, 1], bad[1, 1] = 0.01, 100.0
+    state = Ahead({}, {108: forecasts.Scored(good, count=9), 128: forecasts.Scored(bad, count=9)})
+    for horizon, likes_the_last in ((108, True), (216, True), (124, False), (130, False)):
+        gram = forecasts.nearby(state, horizon, period=108).gram
+        assert (np.argmax(weights_of(gram)) == 1) == likes_the_last
+
+
+def test_where_fitted_weights_do_worse_the_last_answer_counts():
+    """The first candidate was the best so far, and then is four times as far off as the last answer."""
+    gram = np.eye(len(CANDIDATES), dtype=np.float32)
+    gram[0, 0] = 1e-6
+    truth = np.random.default_rng(0).normal(size=ENTRIES).astype(np.float32)
+    sizes = np.array([0.4, 0.1, 1, 1, 1, 1])
+    state = Ahead(pending(truth * (1 + sizes[:, None])), {1: forecasts.Scored(gram, count=5)})
+    assert forecasts.nearby(state, 1).share == 0.5
+    after = forecasts.scored(state, 0, truth, np.ones(ENTRIES, bool), LINEAR)
+    assert after.scored[1].excess == pytest.approx(np.log(4), abs=0.05)
+    assert forecasts.nearby(after, 1).share == pytest.approx(1 - 1 / (1 + 4**2), abs=0.01)
+    eye = np.eye(len(CANDIDATES), dtype=np.float32)
+    assert forecasts._combined(after.scored[1].gram, np.float32(1), eye, LINEAR)[1] == 1
+
+
+def test_outliers_are_part_of_what_comes_and_decide_no_weights():
+    states = []
+    for spike in (0.0, 1e3):
+        draw, state = np.random.default_rng(6), Ahead()
+        for clock in range(300):
+            truth = draw.normal(size=ENTRIES).astype(np.float32)
+            means = truth + draw.normal(size=(len(CANDIDATES), ENTRIES)) * np.array([1, 2, 3, 3, 3, 3])[:, None]
+            truth[0] += spike * (clock % 2)
+            state = Ahead(pending(means, clock), state.scored)
+            state = forecasts.scored(state, clock, truth, np.ones(ENTRIES, bool), LINEAR)
+        states.append(state.scored[1])
+    clean, spiky = states
+    assert np.exp(clean.factor) < np.exp(spiky.factor) < 1.5 * np.exp(clean.factor)
+    assert np.abs(weights_of(spiky.gram) - weights_of(clean.gram)).max() < 0.1

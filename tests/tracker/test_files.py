@@ -45,7 +45,7 @@ def state():
         seen=7,
         used=5,
         season=season,
-        ahead=Ahead({2: (one, one)}, {1: Scored(gram, 0.1, 3)}),
+        ahead=Ahead({2: (one, one)}, {1: Scored(gram, 0.1, 3, -0.7)}),
         clock=Clock(1 / 3, (0.1, 0.2), 7),
     )
 

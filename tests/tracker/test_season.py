@@ -176,3 +176,13 @@ def test_nor_does_a_new_week():
     said, alone = (seasons.predict(one, ENTRIES) for one in (season, day))
     np.testing.assert_allclose(said.mean, alone.mean)
     np.testing.assert_allclose(said.variance, alone.variance)
+
+
+def test_profiles_are_compared_over_as_many_observations():
+    """A bad week that is new would win: it was wrong only once."""
+    slices = wave(30, 4, noise=3)
+    slices[:4] += 30  # a holiday, which the week remembers
+    season = follow(seasons.start(ENTRIES, period=4), slices)
+    alone = seasons.at(season, 0)[1]
+    day, week = seasons.rows(season)
+    assert np.abs(alone - day).mean() < np.abs(alone - week).mean()

@@ -2,9 +2,12 @@
 
 For every horizon h of a ladder (1, 2, 4, …, and the period of the season) a few forecasts are pending at a time. When
 its slice arrives, the errors of its candidates are added to a Gram matrix of that horizon. Forecasts combine the
-candidates by the same non-negative least squares as the tracker does (`combination`), on the errors of horizons near
-theirs; their standard deviation is that of one step times a factor f, log f ← log f + η (share beyond ±1.96 std − 5 %),
-so that in the long run 95 % of what comes lies within, however uneven slices are.
+candidates by the same non-negative least squares as the tracker does (`combination`), on the errors of horizons like
+theirs: about as long, and at about the same phase of the season. Far ahead, where few independent errors are known,
+weights fitted to them may do worse than the last answer alone: how both have done decides how much of it is mixed in.
+
+The standard deviation of a forecast is that of one step times a factor f, log f ← log f + η (share beyond ±1.96 std −
+5 %), so that in the long run 95 % of what comes lies within, outliers included, however uneven slices are.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -49,8 +52,14 @@ TOGETHER = 4
 """Forecasts are scored in multiples of this number, so that few programs are compiled."""
 MOST_PENDING, PENDING_NUMBERS = 8, 4_000_000
 """Forecasts of a horizon that are pending at a time, at most, and the numbers that all of them may hold."""
+LAST = CANDIDATES.index("last")
 NEARNESS = 3.0
 """How fast the errors of other horizons lose their worth: by 2 to this power for every factor of two."""
+CYCLE = 8.0
+"""Factors of two that a whole cycle between the phases of two horizons is worth: of horizons about as long as a day,
+those of whole days are unlike the others."""
+CONFIDENCE = 2.0
+"""Power of the ratio of errors by which the combination and the last answer count, per independent forecast."""
 EXACT = 1e-8
 """Squared error of a forecast over the square of its slice below which it is as good as none."""
 LARGEST_SLICE = 40_000
@@ -75,11 +84,27 @@ class Pending:
 
 @dataclass(frozen=True)
 class Scored:
-    """How forecasts of one horizon turned out: errors of the candidates (C, C), log factor of error bars, how many."""
+    """How forecasts of one horizon turned out.
+
+    Attributes:
+        gram: Errors of the candidates (C, C).
+        factor: Log factor of the error bars.
+        count: How many.
+        excess: Σ log (error of the combination / error of the last answer), discounted, in independent forecasts.
+    """
 
     gram: Floats
     factor: float = 0.0
     count: int = 0
+    excess: float = 0.0
+
+
+class Learned(NamedTuple):
+    """What forecasts of horizons like one have taught: as `Scored`; the share of the last answer in place of excess."""
+
+    gram: Floats
+    factor: np.float32
+    share: np.float32
 
 
 @dataclass(frozen=True)
@@ -96,7 +121,7 @@ def most_bytes(entries: int) -> int:
 
 
 def follow(
-    ahead: Ahead, season: Season, core: Core, model: ModelCore, values: Any, learned: Any, scale: Any = LINEAR
+    ahead: Ahead, season: Season, core: Core, model: ModelCore, values: Any, observed: Any, scale: Any = LINEAR
 ) -> Ahead:
     """After a slice: forecasts of it are scored, new ones are made.
 
@@ -106,33 +131,35 @@ def follow(
         core: After it.
         model: The CP model that forecasts, after it.
         values: Of the slice, on the scale of the stream (n,).
-        learned: Weight of each of these for those who learn (n,).
+        observed: Which of these were (n,).
         scale: Of the stream, its number.
     """
     if season.entries > LARGEST_SLICE:
         return ahead
-    values, trusted = (of_sample(np.asarray(one)) for one in (values, learned > 0.5))
-    ahead = scored(ahead, season.clock - 1, values, trusted, scale)
+    values, observed = (of_sample(np.asarray(one)) for one in (values, observed))
+    ahead = scored(ahead, season.clock - 1, values, observed, scale, period_in(season))
     horizons = asked_now(season)
     return with_forecasts(ahead, season, horizons, *_candidates(core, model, season, horizons))
 
 
-def scored(ahead: Ahead, clock: int, values: Floats, trusted: NDArray[np.bool_], scale: Any) -> Ahead:
+def scored(ahead: Ahead, clock: int, values: Floats, observed: NDArray[np.bool_], scale: Any, period: int = 0) -> Ahead:
     """With forecasts of this slice compared with what was observed; those of slices that never came are dropped."""
-    due = due_at(ahead, clock) if trusted.any() else []
+    due = due_at(ahead, clock) if observed.any() else []
     if not due:
         return with_scores(ahead, clock, [], [], values.size)
     asked = [due[min(position, len(due) - 1)] for position in range(-(-len(due) // TOGETHER) * TOGETHER)]
-    means, std, grams, factors = (
-        np.stack(part)
-        for part in zip(
-            *((one.means, one.std, nearby(ahead, horizon)[0], factor_of(ahead, horizon)) for horizon, one in asked),
-            strict=True,
-        )
-    )
-    parts = compared(values, trusted, means, std, grams, factors, scale)
+    means, std = (np.stack(part) for part in zip(*((one.means, one.std) for _, one in asked), strict=True))
+    known = (nearby(ahead, horizon, period) for horizon, _ in asked)
+    grams, _, shares = (np.stack(part) for part in zip(*known, strict=True))
+    factors = np.stack([factor_of(ahead, horizon) for horizon, _ in asked])
+    parts = compared(values, observed, means, std, grams, shares, factors, scale)
     found = zip(*(np.asarray(part) for part in parts), strict=True)
     return with_scores(ahead, clock, [horizon for horizon, _ in due], list(found)[: len(due)], values.size)
+
+
+def period_in(season: Season) -> int:
+    """The period in use, 0 if there is none."""
+    return season.periods[0] if season.periods else 0
 
 
 @lru_cache(maxsize=8)
@@ -160,18 +187,20 @@ def factor_of(ahead: Ahead, horizon: int) -> np.float32:
 
 
 def with_scores(
-    ahead: Ahead, clock: int, horizons: Sequence[int], found: Sequence[tuple[Any, Any, Any]], entries: int
+    ahead: Ahead, clock: int, horizons: Sequence[int], found: Sequence[tuple[Any, Any, Any, Any]], entries: int
 ) -> Ahead:
     """With what `compared` has found for these horizons; what was due by now is dropped."""
     table = dict(ahead.scored)
-    for horizon, (gram, needed, beyond) in zip(horizons, found, strict=True):
+    for horizon, (gram, excess, needed, beyond) in zip(horizons, found, strict=True):
         before = table.get(horizon, Scored(np.zeros((len(CANDIDATES),) * 2, np.float32)))
         if before.count < FIRST_SCORES:
             factor = before.factor + (float(needed) - before.factor) / (before.count + 1)
         else:
             factor = before.factor + FACTOR_STEP * (float(beyond) - (1 - COVERED))
-        kept = np.float32(1 - _interval(horizon, entries) / (MEMORY * horizon))
-        table[horizon] = Scored(kept * before.gram + np.asarray(gram), factor, before.count + 1)
+        worth = _interval(horizon, entries) / horizon  # of one forecast, in independent ones
+        kept = np.float32(1 - worth / MEMORY)
+        excess = float(kept) * before.excess + min(worth, 1.0) * float(excess)
+        table[horizon] = Scored(kept * before.gram + np.asarray(gram), factor, before.count + 1, excess)
     table = {horizon: one for horizon, one in table.items() if horizon in LADDER or horizon in ahead.pending}
     left = {horizon: tuple(one for one in several if one.due > clock) for horizon, several in ahead.pending.items()}
     return Ahead({horizon: several for horizon, several in left.items() if several}, table)
@@ -209,10 +238,10 @@ def look_ahead(
     horizons = list(range(1, slices + 1))
     means, std = _candidates(core, model, season, horizons)
     found, factors = np.empty((slices, season.entries), np.float32), np.empty((slices, 1), np.float32)
-    farthest = max(ahead.scored, default=1)
+    farthest, period = max(ahead.scored, default=1), period_in(season)
     for horizon, said in zip(horizons, means, strict=True):
-        gram, factor = nearby(ahead, horizon)
-        found[horizon - 1] = _combined(gram, said, scale)
+        gram, factor, share = nearby(ahead, horizon, period)
+        found[horizon - 1] = _combined(gram, share, said, scale)
         # What nobody has scored yet is less certain, as of a random walk.
         factors[horizon - 1] = np.exp(factor) * np.sqrt(max(horizon / farthest, 1))
     return found, std * factors
@@ -239,52 +268,78 @@ def side_by_side(level: Floats, last: Floats, rows: Floats, seasonal: list[tuple
     return np.where(np.isfinite(found), found, level)
 
 
-def nearby(ahead: Ahead, horizon: int) -> tuple[Floats, float]:
-    """Errors of the candidates and log factor of error bars at a horizon, as those near it have them."""
-    gram, factor, total = np.eye(len(CANDIDATES), dtype=np.float32) * 1e-6, 0.0, 0.0
+def nearby(ahead: Ahead, horizon: int, period: int = 0) -> Learned:
+    """What forecasts of horizons like this one have taught; without any the last answer is half of what is said."""
+    gram, factor, excess, total = np.eye(len(CANDIDATES), dtype=np.float32) * 1e-6, 0.0, 0.0, 0.0
     for other, one in sorted(ahead.scored.items()):  # rounding depends on the order
-        worth = 2.0 ** (-NEARNESS * abs(np.log2(other / horizon))) * min(one.count, MEMORY)
+        worth = 2.0 ** (-NEARNESS * _distance(horizon, other, period)) * min(one.count, MEMORY)
         # In units of the best: errors grow with the horizon, and the nearer one must not be outvoted for that.
         gram = gram + np.float32(worth / max(float(np.diag(one.gram).min()), 1e-12)) * one.gram
-        factor, total = factor + worth * one.factor, total + worth
-    return gram, factor / total if total else 0.0
+        factor, excess, total = factor + worth * one.factor, excess + worth * one.excess, total + worth
+    share = 1 / (1 + np.exp(-CONFIDENCE * excess / max(total, 1e-30)))
+    return Learned(gram, np.float32(factor / max(total, 1e-30)), np.float32(share))
+
+
+def _distance(one: int, other: int, period: int) -> float:
+    """In factors of two: of the lengths of two horizons, and of their phases."""
+    apart = abs(one - other) % period / period if period else 0.0
+    return float(abs(np.log2(one / other))) + CYCLE * min(apart, 1 - apart)
 
 
 @program()
 def compared(
-    values: Array, trusted: Array, means: Array, std: Array, grams: Array, factors: Array, scale: Array
-) -> tuple[Array, Array, Array]:
-    """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and of their error bars (M,).
+    values: Array,
+    observed: Array,
+    means: Array,
+    std: Array,
+    grams: Array,
+    shares: Array,
+    factors: Array,
+    scale: Array,
+) -> tuple[Array, Array, Array, Array]:
+    """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and three numbers (M,) each.
 
     Errors are in the units of the data and relative to the slice; their products are divided by the size of the median
     candidate's error, so that Σ ‖error‖ becomes small. Of squares those slices would decide at which everybody is far
-    off, such as the hours of the night. Of error bars: the log factor that they needed, and the share of the slice
-    beyond them with the log factors that they had.
+    off, such as the hours of the night. The numbers: by how much the combination did worse than the last answer, as a
+    logarithm; the log factor that error bars needed, and the share of the slice beyond them with the ones they had.
+
+    Everything that was observed counts, outliers too: they are part of what comes. Weights do not suffer from them, for
+    an outlier is as far from one candidate as from all others, and the weights of all sum to one.
 
     A program because rounding in NumPy depends on where arrays lie in memory, and a saved tracker goes on bit for bit.
     """
-    x, count = scales.plain(values, scale), trusted.sum()
-    size = jnp.maximum(jnp.where(trusted, x**2, 0).sum(), 1e-12 * count)
+    x, count = scales.plain(values, scale), observed.sum()
+    size = jnp.maximum(jnp.where(observed, x**2, 0).sum(), 1e-12 * count)
     # Below the k-th smallest of n lie k / (n + 1) of what is to come, not k / n.
     wanted = jnp.minimum(COVERED * (count + 1) / jnp.maximum(count, 1), 1)
 
-    def one(means: Array, std: Array, gram: Array, factor: Array) -> tuple[Array, Array, Array]:
+    def one(means: Array, std: Array, gram: Array, share: Array, factor: Array) -> tuple[Array, Array, Array, Array]:
         said = scales.plain(means, scale)
-        errors = jnp.where(trusted, x - said, 0) * jax.lax.rsqrt(size)
+        errors = jnp.where(observed, x - said, 0) * jax.lax.rsqrt(size)
         products = errors @ errors.T
         typical = jnp.sqrt(jnp.maximum(jnp.median(jnp.diag(products)), EXACT))
-        off = jnp.abs(values - scales.scaled(simplex_weights(gram) @ said, scale)) / std
-        widest = jnp.nanquantile(jnp.where(trusted, off, jnp.nan), wanted)
-        beyond = (trusted & (off > 1.96 * jnp.exp(factor))).sum() / jnp.maximum(count, 1)
-        return products / typical, jnp.log(jnp.maximum(widest / 1.96, 0.1)), beyond
+        weights = simplex_weights(gram)
+        excess = (
+            jnp.log(jnp.maximum(weights @ products @ weights, EXACT) / jnp.maximum(products[LAST, LAST], EXACT)) / 2
+        )
+        off = jnp.abs(values - scales.scaled(_mixed(weights, share) @ said, scale)) / std
+        widest = jnp.nanquantile(jnp.where(observed, off, jnp.nan), wanted)
+        beyond = (observed & (off > 1.96 * jnp.exp(factor))).sum() / jnp.maximum(count, 1)
+        return products / typical, excess, jnp.log(jnp.maximum(widest / 1.96, 0.1)), beyond
 
-    return jax.vmap(one)(means, std, grams, factors)
+    return jax.vmap(one)(means, std, grams, shares, factors)
+
+
+def _mixed(weights: Array, share: Array) -> Array:
+    """Weights of the candidates (C,), with that share for the last answer alone."""
+    return (1 - share) * weights + share * (jnp.arange(len(CANDIDATES)) == LAST)
 
 
 @program()
-def _combined(gram: Array, means: Array, scale: Array) -> Array:
+def _combined(gram: Array, share: Array, means: Array, scale: Array) -> Array:
     """The candidates (C, n) as one (n,): averaged in the units of the data, on the scale of the stream."""
-    return scales.scaled(simplex_weights(gram) @ scales.plain(means, scale), scale)
+    return scales.scaled(_mixed(simplex_weights(gram), share) @ scales.plain(means, scale), scale)
 
 
 @program()

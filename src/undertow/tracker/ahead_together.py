@@ -32,6 +32,7 @@ def remembered(
     fitted: Sequence[Season | None],
     spread: Floats,
     judged: Judged,
+    observed: NDArray[np.bool_],
     answer: Answer,
     after: Arrays,
     scale: NDArray[np.int32],
@@ -44,6 +45,7 @@ def remembered(
         fitted: Seasons, as `season_together.fitted` has left them; None where there is none.
         spread: Factors of the error bars, before the slice (size,).
         judged: The slices before they were learned.
+        observed: Their entries that were (size, n).
         answer: What was learned of them.
         after: Arrays of the whole batch, after the slices.
         scale: Of each stream (size,).
@@ -55,7 +57,7 @@ def remembered(
         None if one is None else seasons.remembered(one, plain[number], weights[number], completed[number], std[number])
         for number, one in enumerate(fitted)
     ]
-    return kept, follow(before, kept, after, plain, weights, scale, size)
+    return kept, follow(before, kept, after, plain, np.asarray(observed), scale, size)
 
 
 def follow(
@@ -63,7 +65,7 @@ def follow(
     streams: Sequence[Season | None],
     arrays: Arrays,
     values: Floats,
-    weights: Floats,
+    observed: NDArray[np.bool_],
     scale: NDArray[np.int32],
     size: int,
 ) -> list[Ahead]:
@@ -74,34 +76,36 @@ def follow(
         streams: After the slice; None where there is no season, and so no forecast.
         arrays: Of the whole batch, after the slice.
         values: Of the slices (size, n).
-        weights: Of these for those who learn (size, n).
+        observed: Which of these were (size, n).
         scale: Of each stream (size,).
         size: Of the batch.
     """
     known = {number: one for number, one in enumerate(streams) if one is not None}
-    trusted, entries = weights > 0.5, values.shape[1]
+    entries = values.shape[1]
     told = [
         (number, horizon, one)
         for number, season in known.items()
-        if trusted[number].any()
+        if observed[number].any()
         for horizon, one in alone.due_at(before[number], season.clock - 1)
     ]
-    found: dict[int, tuple[list[int], list[tuple[Any, Any, Any]]]] = {number: ([], []) for number in known}
+    found: dict[int, tuple[list[int], list[tuple[Any, ...]]]] = {number: ([], []) for number in known}
     for first in range(0, len(told), DUE):
         some = told[first : first + DUE]
         padded = [*some, *[some[-1]] * (DUE - len(some))]
+        learned = [alone.nearby(before[n], horizon, alone.period_in(known[n])) for n, horizon, _ in padded]
         judged = _all_compared(
             np.stack([values[n] for n, _, _ in padded]),
-            np.stack([trusted[n] for n, _, _ in padded]),
+            np.stack([observed[n] for n, _, _ in padded]),
             np.stack([one.means for _, _, one in padded]),
             np.stack([one.std for _, _, one in padded]),
-            np.stack([alone.nearby(before[n], horizon)[0] for n, horizon, _ in padded]),
+            np.stack([one.gram for one in learned]),
+            np.stack([one.share for one in learned]),
             np.stack([alone.factor_of(before[n], horizon) for n, horizon, _ in padded]),
             np.stack([scale[n] for n, _, _ in padded]),
         )
-        for (number, horizon, _), gram, needed, beyond in zip(some, *map(np.array, judged), strict=False):
+        for (number, horizon, _), *parts in zip(some, *map(np.array, judged), strict=False):
             found[number][0].append(horizon)
-            found[number][1].append((gram, needed, beyond))
+            found[number][1].append(tuple(parts))
     asked = {number: alone.asked_now(one) for number, one in known.items()}
     blocks = {number: alone.in_blocks(horizons) for number, horizons in asked.items()}
     wanted = np.ones((size, max((block.size for block in blocks.values()), default=alone.BLOCK)), np.float32)
@@ -122,12 +126,19 @@ def follow(
 
 @program()
 def _all_compared(
-    values: Array, trusted: Array, means: Array, std: Array, gram: Array, factor: Array, scale: Array
-) -> tuple[Array, Array, Array]:
-    found: tuple[Array, Array, Array] = jax.vmap(alone.compared)(
-        values, trusted, *(part[:, None] for part in (means, std, gram, factor)), scale
+    values: Array,
+    observed: Array,
+    means: Array,
+    std: Array,
+    gram: Array,
+    share: Array,
+    factor: Array,
+    scale: Array,
+) -> tuple[Array, ...]:
+    found: tuple[Array, ...] = jax.vmap(alone.compared)(
+        values, observed, *(part[:, None] for part in (means, std, gram, share, factor)), scale
     )
-    return found[0][:, 0], found[1][:, 0], found[2][:, 0]
+    return tuple(part[:, 0] for part in found)
 
 
 @program()

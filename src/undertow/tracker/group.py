@@ -140,7 +140,7 @@ class Group:
         )
         if memory is not None and fitted is not None:
             memory = ahead_together.remembered(
-                memory[1], fitted, np.asarray(spread), judged, answer, self.arrays, scale, size
+                memory[1], fitted, np.asarray(spread), judged, mask, answer, self.arrays, scale, size
             )
         self.steps += learning
         return answer, found, said if said.nbytes <= SAID_BYTES else None, memory

@@ -26,7 +26,7 @@ def header(season: Season | None, ahead: Ahead) -> dict[str, Any]:
             "history": None if season.history is None else len(season.history),
         },
         "pending": {str(horizon): [one.due for one in several] for horizon, several in sorted(ahead.pending.items())},
-        "scored": {str(horizon): [one.factor, one.count] for horizon, one in sorted(ahead.scored.items())},
+        "scored": {str(horizon): [one.factor, one.count, one.excess] for horizon, one in sorted(ahead.scored.items())},
     }
 
 
@@ -84,8 +84,10 @@ def ahead(header: dict[str, Any], arrays: dict[str, Any], entries: int) -> Ahead
         std = _array(arrays, f"pending.{horizon}.std", (len(dues), entries))
         pending[int(horizon)] = tuple(map(Pending, map(int, dues), means, std))
     scored = {
-        int(horizon): Scored(_array(arrays, f"scored.{horizon}.gram", (size, size)), float(factor), int(count))
-        for horizon, (factor, count) in header["scored"].items()
+        int(horizon): Scored(
+            _array(arrays, f"scored.{horizon}.gram", (size, size)), float(factor), int(count), *map(float, excess)
+        )
+        for horizon, (factor, count, *excess) in header["scored"].items()
     }
     return Ahead(pending, scored)
 

@@ -306,7 +306,10 @@ def predicted(deviation: LevelState, profile: Array) -> tuple[Prediction, Array]
     known = jnp.isfinite(profile)
     # Until two slices were compared with a profile its noise is not known: a guess would widen all error bars.
     judged = known & (deviation.count > 0).any(1)[:, None]
-    evidence = jax.scipy.special.logsumexp(TEMPER * deviation.score, axis=1)
+    # Over as many observations: what was compared for longer has lost more.
+    fewest = jnp.where(judged, deviation.count, jnp.inf).min(0)
+    fair = jnp.where(judged, fewest / jnp.maximum(deviation.count, 1e-6), 1)
+    evidence = jax.scipy.special.logsumexp(TEMPER * deviation.score * fair[:, None], axis=1)
 
     def shares(of: Array) -> Array:
         return jnp.where(of, jax.nn.softmax(jnp.where(of, evidence, -1e30), axis=0), 0)
@@ -315,7 +318,7 @@ def predicted(deviation: LevelState, profile: Array) -> tuple[Prediction, Array]
     means = jnp.where(known, profile + jnp.where(deviation.seen, said.mean, 0), 0)
     mean = (share * means).sum(0)
     variance = (share * (said.variance + (means - mean) ** 2)).sum(0)
-    alone = (shares(known) * jnp.where(known, profile, 0)).sum(0)
+    alone = (shares(jnp.where(judged.any(0), judged, known)) * jnp.where(known, profile, 0)).sum(0)
     noise = (share * said.noise).sum(0)
     made = [jnp.where(judged.any(0), part, jnp.nan) for part in (mean, variance, noise)]
     return Prediction(*made), jnp.where(known.any(0), alone, jnp.nan)

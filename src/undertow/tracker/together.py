@@ -168,6 +168,7 @@ def _learned(ready: Sequence[_Ready]) -> list[Learned]:
         fitted,
         np.asarray(before.core.law.spread),
         judged,
+        observed,
         answer,
         after,
         scale,

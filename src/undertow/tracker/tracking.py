@@ -281,7 +281,7 @@ def _learned(
     if season is not None:
         std = np.sqrt(np.asarray(verdict.variance)) * np.asarray(state.core.law.spread)
         season = seasons.remembered(season, values, verdict.learn, answer.scaled, std)
-        followed = follow(state.ahead, season, core, learned[0].state.core, values, verdict.learn, scale)
+        followed = follow(state.ahead, season, core, learned[0].state.core, values, flat_mask, scale)
         after = replace(after, season=season, ahead=followed)
     output = TrackerOutput(
         answer=answer,

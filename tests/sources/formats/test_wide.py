@@ -133,3 +133,13 @@ def test_a_cell_that_is_no_number_is_named_or_left_out(tmp_path):
 def test_what_wide_tables_cannot_do_is_said(tmp_path, option):
     with pytest.raises(StreamError, match=r"wide|name its columns"):
         open_stream(written(tmp_path, FRAME.to_csv()), **option)
+
+
+def test_texts_of_a_frame_that_are_dates_are_dates():
+    """As `pandas.read_csv` leaves them."""
+    texts = ["2026-03-01 00:00", "2026-03-01T01:00", "2026-03-01T03:00Z"]
+    frame = pd.DataFrame({"time": texts, "a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0]})
+    hours = [np.datetime64("2026-03-01T00"), np.datetime64("2026-03-01T01"), np.datetime64("2026-03-01T03")]
+    assert [item.time for item in open_stream(frame).slices()] == hours
+    frame["time"] = ["2026-03-01", "Monday", "later"]
+    assert [item.time for item in open_stream(frame).slices()] == frame["time"].tolist()

@@ -20,6 +20,7 @@ from undertow.tracker.predictors.cp import (
     left_out,
     left_out_of_all,
     of_report,
+    rows_ahead,
 )
 
 SHAPE, COMPONENTS, LENGTH = (4, 3, 2), 3, 5
@@ -226,3 +227,16 @@ def test_with_a_level_deviations_from_it_are_predicted(double):
     np.testing.assert_allclose(found.mean, np.asarray(other.mean) + expected.ravel(), rtol=1e-6)
     np.testing.assert_allclose(found.variance, np.asarray(other.variance) + variance.ravel(), rtol=1e-6)
     np.testing.assert_allclose(found.noise, np.asarray(noise).ravel(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("filled", [3, 5])
+def test_left_to_itself_a_slice_goes_to_what_it_usually_was(filled, double):
+    core, *_ = made(filled)
+    rows, newest, ordered = np.asarray(core.factors.row_means), int(core.window.newest), []
+    for age in reversed(range(filled)):
+        ordered.append(rows[(newest - age) % LENGTH])
+    mean, ordered = np.mean(ordered, 0), np.array(ordered) - np.mean(ordered, 0)
+    now, before = ordered[1:], ordered[:-1]
+    pull = np.clip((now * before).sum(0) / np.maximum((before**2).sum(0), 1e-12), 0, 1)
+    expected = [(mean + pull**ahead * ordered[-1]) @ design_of(core).T for ahead in (1, 2, 50)]
+    np.testing.assert_allclose(rows_ahead(core, jnp.array([1.0, 2.0, 50.0])), expected, rtol=1e-5, atol=1e-7)

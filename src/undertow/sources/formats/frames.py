@@ -20,6 +20,7 @@ from undertow.sources.formats.labelled import LabelledArray
 from undertow.sources.formats.rows import columns_of
 from undertow.sources.formats.table import open_table
 from undertow.sources.options import SourceOptions
+from undertow.sources.times import parse_time
 
 NAME = "the frame"
 _NO_DATE = object()
@@ -244,14 +245,23 @@ def _times(column: Any, pandas: bool, title: str) -> tuple[NDArray[Any], str | N
         values = column.to_numpy()
         if values.dtype.kind == "O" and any(isinstance(one, datetime) for one in values):
             return _of_objects(values, title)
-        return (values if values.dtype.kind in "iufM" else values.astype(str)), None if zone is None else str(zone)
+        return _plain(values), None if zone is None else str(zone)
     zone = getattr(column.dtype, "time_zone", None)
     if zone is not None:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if column.null_count():
         raise StreamError(f"{title} has rows without a time: leave them out, for example with drop_nulls")
     values = column.to_numpy()
-    return (values if values.dtype.kind in "iufM" else values.astype(str)), zone
+    return _plain(values), zone
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Numbers and dates as they are; texts that are dates as dates, as in files."""
+    if values.dtype.kind in "iufM":
+        return values
+    texts = values.astype(str)
+    read = [parse_time(text) for text in texts.tolist()]
+    return np.array(read, "datetime64[us]") if all(isinstance(one, np.datetime64) for one in read) else texts
 
 
 def _of_objects(values: NDArray[Any], title: str) -> tuple[NDArray[Any], str | None]:

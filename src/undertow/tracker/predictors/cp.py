@@ -254,9 +254,15 @@ def _level(core: Core, like: Array) -> tuple[Array, Array]:
 
 
 def rows_ahead(core: Core, horizons: Array) -> Array:
-    """What the low rank comes to at each horizon (H, n), its temporal rows left to their AR(1) processes."""
-    last, pull, _ = _dynamics(core.factors.row_means, core.window)
-    return (last * pull ** horizons[:, None]) @ _design(core.factors).T
+    """What the low rank comes to at each horizon (H, n), its temporal rows left to their own dynamics.
+
+    AR(1) processes around their means over the window, c̄ + aʰ (c − c̄): far ahead the slice is as it usually was, not 0.
+    """
+    ordered, known = _ordered(core.factors.row_means, core.window)
+    mean = jnp.where(known, ordered, 0).sum(0) / jnp.maximum(known.sum(), 1)
+    pull, _ = _autoregression(ordered - mean, known)
+    rows = mean + (ordered[0] - mean) * pull ** horizons[:, None]
+    return rows @ _design(core.factors).T
 
 
 def _design(factors: Factors) -> Array:
@@ -283,10 +289,19 @@ def _row_prior(rows: Array, window: Window, precision: Array, steps: Array | flo
 
 def _dynamics(rows: Array, window: Window) -> tuple[Array, Array, Array]:
     """The last temporal row, what it keeps from slice to slice, and the variance of the rest (R,) each."""
-    ordered = rows[window.by_age()]
-    known = (jnp.arange(len(rows)) < window.filled)[:, None]
+    ordered, known = _ordered(rows, window)
+    return ordered[0], *_autoregression(ordered, known)
+
+
+def _ordered(rows: Array, window: Window) -> tuple[Array, Array]:
+    """Temporal rows, the newest first (W, R), and which of them there are (W, 1)."""
+    return rows[window.by_age()], (jnp.arange(len(rows)) < window.filled)[:, None]
+
+
+def _autoregression(ordered: Array, known: Array) -> tuple[Array, Array]:
+    """What rows keep from slice to slice, and the variance of the rest (R,) each."""
     pairs = known[1:]
     now, before = jnp.where(pairs, ordered[:-1], 0), jnp.where(pairs, ordered[1:], 0)
     pull = jnp.clip((now * before).sum(0) / jnp.maximum((before**2).sum(0), 1e-12), 0, 1)
     count = jnp.maximum(pairs.sum(), 1)
-    return ordered[0], pull, ((now - pull * before) ** 2).sum(0) / count + 1e-6
+    return pull, ((now - pull * before) ** 2).sum(0) / count + 1e-6
