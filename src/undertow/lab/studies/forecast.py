@@ -25,27 +25,34 @@ from undertow.tracker.estimator import Tracker
 
 @dataclass(frozen=True)
 class Row:
-    """A recording, how many slices of it are used, and how many a day has."""
+    """A recording.
+
+    Attributes:
+        name: As the command names it.
+        load: Reads it.
+        slices: How many of them are used.
+        day: How many a day has.
+        every: Slices between forecasts that are judged; it divides no day, so that all hours are.
+    """
 
     name: str
     load: Callable[..., Recording]
     slices: int
     day: int
+    every: int
 
 
 ROWS = {
     row.name: row
     for row in (
-        Row("hangzhou", hangzhou.load, 1080, 108),
-        Row("abilene", abilene.load, 2016, 288),
-        Row("chicago", chicago.load, 504, 24),
-        Row("radar", radar.load, 720, 24),
+        Row("hangzhou", hangzhou.load, 1080, 108, 5),
+        Row("abilene", abilene.load, 2016, 288, 7),
+        Row("chicago", chicago.load, 504, 24, 5),
+        Row("radar", radar.load, 720, 24, 1),
     )
 }
 DAYS_BEFORE = 4
 """Days after which forecasts are judged."""
-EVERY = 7
-"""Slices between forecasts that are judged; it divides no day, so that all hours are judged."""
 SOFIA_RANK = 5
 
 Slices = np.ndarray[Any, np.dtype[np.float64]]
@@ -83,7 +90,7 @@ def forecasts(
         found = []
         for method, follow in asked.items():
             reporter.start(f"{row.name}, {method}", len(values))
-            found.append(_judged(follow(values, row.day), values, row.day, reporter))
+            found.append(_judged(follow(values, row.day), values, row, reporter))
             reporter.done()
             one, far = (error for error, _ in found[-1])
             reporter.say(f"{row.name}, {method}: {one:.3f} one slice ahead, {far:.3f} one day")
@@ -94,14 +101,14 @@ def forecasts(
     return tables
 
 
-def _judged(ahead: Iterator[Ahead], values: Slices, period: int, reporter: Reporter) -> list[tuple[float, float]]:
-    """Mean error and coverage one slice and one period ahead."""
+def _judged(ahead: Iterator[Ahead], values: Slices, row: Row, reporter: Reporter) -> list[tuple[float, float]]:
+    """Mean error and coverage one slice and one day ahead."""
     errors: list[list[tuple[float, float]]] = [[], []]
     for now, look in enumerate(ahead):
         reporter.tick()
-        if now < DAYS_BEFORE * period or now % EVERY:
+        if now < DAYS_BEFORE * row.day or now % row.every:
             continue
-        for scores, horizon in zip(errors, (1, period), strict=True):
+        for scores, horizon in zip(errors, (1, row.day), strict=True):
             if now + horizon < len(values):
                 scores.append(_score(look(horizon), values[now + horizon]))
     return [(float(np.mean([e for e, _ in one])), float(np.mean([c for _, c in one]))) for one in errors]
