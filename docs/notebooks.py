@@ -44,7 +44,14 @@ def _shown(code: str) -> str:
 def _words(text: str) -> str:
     """Without the pictures, which the cells make; links lead to the pages of the repository."""
     text = re.sub(r"^!\[[^\]]*\]\([^)]*\)\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^!!! (\w+)\n((?:    .*\n?)+)", _quoted, text, flags=re.MULTILINE)
     return re.sub(r"\]\((?!https?:)([^)]+)\)", lambda link: f"]({_from_notebooks(link[1])})", text)
+
+
+def _quoted(box: re.Match[str]) -> str:
+    """A box of the site, which notebooks do not have."""
+    lines = "".join(f"> {line.strip()}\n" for line in box[2].splitlines())
+    return f"> **{box[1].capitalize()}**\n>\n{lines}"
 
 
 def _from_notebooks(target: str) -> str:

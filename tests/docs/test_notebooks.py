@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 
 import pytest
 from pages import ROOT, blocks
@@ -26,6 +27,15 @@ def test_they_have_all_of_the_code_and_no_outputs(name):
     for text in code:
         compile(text, name, "exec")
         assert "savefig" not in text
+
+
+@pytest.mark.parametrize("name", notebooks.TUTORIALS)
+def test_they_have_nothing_that_only_the_site_shows(name):
+    assert not re.search(r"^(!!!|!\[|:::)", "\n".join(map(text_of, notebooks.notebook(name)["cells"])), re.MULTILINE)
+
+
+def text_of(cell):
+    return cell["source"] if cell["cell_type"] == "markdown" else ""
 
 
 @pytest.mark.full

@@ -58,7 +58,7 @@ def advanced(clock: Clock, time: Any) -> tuple[Clock, float]:
             "leave out late slices and duplicates, or merge them with theirs before."
         )
     if step <= (2 * JUST_AFTER if dated else 2 * np.spacing(abs(clock.last))):
-        return replace(clock, last=now, slices=clock.slices + 1), 0.0  # repeated or late: no step at all
+        return replace(clock, slices=clock.slices + 1), 0.0  # repeated or late: no step at all
     usual = _usual(clock, step) if len(clock.steps) >= FEWEST else step
     return replace(clock, last=now, steps=(*clock.steps, step)[-KEPT:], slices=clock.slices + 1), step / usual
 
