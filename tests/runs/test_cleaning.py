@@ -123,7 +123,7 @@ def test_results_of_a_recording_show_an_anomaly_and_what_was_irregular():
     given = wide()
     given.iloc[5, 0] = 500.0
     found = ut.clean(pd.concat([given, given.iloc[:1]]), model=Plain())
-    assert "came after a later one and were kept where they came" in " ".join(found.attrs["notices"])
+    assert "came after a later one and was kept where it came" in " ".join(found.attrs["notices"])
     labels = {dim: found[dim].values[0] for dim in found["mean"].dims[1:]}
     found["outlier_probability"][5] = 1.0
     shown = ut.plot.entry(found, **labels).get_legend().get_texts()
