@@ -65,20 +65,20 @@ def alerts(arrays: dict[str, Any], spec: Spec) -> tuple[list[dict[str, Any]], in
     probability = np.where(np.isnan(arrays["data"]), 0, arrays["outlier_probability"]).ravel()
     flagged = np.flatnonzero(probability >= frames.THRESHOLD)
     order = flagged[np.argsort(-probability[flagged], kind="stable")][:MOST_ALERTS]
-    rows = []
-    for flat in order:
-        position = tuple(int(index) for index in np.unravel_index(flat, spec.shape))
-        value, expected, std = (float(arrays[name][position]) for name in ("data", "mean", "std"))
-        rows.append(
-            {
-                "position": list(position),
-                "labels": spec.labels_of(position),
-                "value": value,
-                "expected": expected,
-                "std": std,
-                "probability": float(probability[flat]),
-            }
-        )
+    places = np.stack(np.unravel_index(order, spec.shape), axis=1).tolist()
+    names = ("data", "mean", "std")
+    columns = [np.asarray(arrays[name], np.float64).ravel()[order].tolist() for name in names]
+    rows = [
+        {
+            "position": place,
+            "labels": spec.labels_of(place),
+            "value": value,
+            "expected": expected,
+            "std": std,
+            "probability": sure,
+        }
+        for place, value, expected, std, sure in zip(places, *columns, probability[order].tolist(), strict=True)
+    ]
     return rows, len(flagged)
 
 

@@ -66,7 +66,7 @@ class Spec:
             self.shape, [one and [_shown(one[n], n) for n in range(len(one))] for one in self.labels], self.dims
         )
 
-    def labels_of(self, position: tuple[int, ...]) -> list[str]:
+    def labels_of(self, position: Sequence[int]) -> list[str]:
         """Of one entry; numbers where there are none."""
         pairs = zip(self.labels, position, strict=True)
         return [str(index) if labels is None else _shown(labels[index], index) for labels, index in pairs]
