@@ -347,7 +347,7 @@ def test_a_tracker_in_a_second_process_gives_the_same_bits(tmp_path):
     """Its programs call LAPACK, which nothing has made ready in a process that lowers nothing."""
     first, numbers = ended(started(tmp_path / "programs", "tracker"))
     count, again = ended(started(tmp_path / "programs", "tracker"))
-    assert count < first
+    assert first > count == 0
     assert again == numbers
 
 

@@ -177,6 +177,8 @@ def skipped(season: Season, slices: int) -> Season:
 
 def reframed(season: Season, convert: Any) -> Season:
     """On another scale; `convert` maps numbers on the former to numbers on the new one."""
+    if not season.clock:  # nothing is remembered
+        return season
     profiles = tuple(np.asarray(convert(one), np.float32) for one in season.profiles)
     history = None if season.history is None else np.array(convert(season.history), np.float32)
     latest = None if season.latest is None else np.array(convert(season.latest), np.float32)

@@ -83,7 +83,7 @@ def start(shape: tuple[int, ...], period: int = 0, believed_after: Any = 0) -> T
     models = tuple(CP.new(config, shape) for config in configs(shape))
     entries = math.prod(shape)
     core = new_core(entries, len(models))
-    core = replace(core, events=replace(core.events, after=jnp.asarray(believed_after, jnp.int32)))
+    core = replace(core, events=replace(core.events, after=jax.device_put(np.asarray(believed_after, np.int32))))
     return Tracking(shape, None, core, models, season=seasons.start(entries, period))
 
 
@@ -195,10 +195,20 @@ def reframed(
     old, new = before or Frame(), after or Frame()
 
     def convert(z: Any) -> Any:
-        relative = new.relative(old.absolute(scales.plain(jnp.asarray(z), jnp.int32(old.scale))))
-        return np.asarray(scales.scaled(jnp.asarray(relative), jnp.int32(new.scale)))
+        relative = new.relative(old.absolute(_plain(z, np.int32(old.scale))))
+        return np.asarray(_scaled(relative, np.int32(new.scale)))
 
     return None if season is None else seasons.reframed(season, convert), replace(ahead, pending={})
+
+
+@program()
+def _plain(z: Array, scale: Array) -> Array:
+    return scales.plain(z, scale)
+
+
+@program()
+def _scaled(x: Array, scale: Array) -> Array:
+    return scales.scaled(x, scale)
 
 
 def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> tuple[Frame, ...]:
@@ -263,7 +273,7 @@ def _learned(
     verdict = step.judge(state.core, values, flat_mask, scale, expected, said)
     learned, reports = state.cps, []
     if state.used == 1:  # the CP models are still being compiled
-        nothing = jnp.zeros(entries, values.dtype)
+        nothing = np.zeros(entries, np.float32)
         fits = tuple(nothing.reshape(state.shape) for _ in said)
         _answered.prepare(state.core, verdict, values, flat_mask, scale, nothing, fits)
     if learning and mask.any() and frame is state.frame:
