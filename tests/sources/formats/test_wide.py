@@ -143,3 +143,23 @@ def test_texts_of_a_frame_that_are_dates_are_dates():
     assert [item.time for item in open_stream(frame).slices()] == hours
     frame["time"] = ["2026-03-01", "Monday", "later"]
     assert [item.time for item in open_stream(frame).slices()] == frame["time"].tolist()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_a_wide_table_that_takes_far_more_memory_than_it_is_large_is_refused(tmp_path, name, monkeypatch):
+    wide = pd.DataFrame(np.ones((2, 16_384)), columns=[f"c{number}" for number in range(16_384)])
+    wide.insert(0, "time", [0, 1])
+    path = tmp_path / name
+    wide.to_csv(path, index=False) if name == "a.csv" else wide.to_parquet(path)
+    with pytest.raises(StreamError, match=r"has 16385 columns, more than 16384: write one row per entry"):
+        open_stream(path)
+    monkeypatch.setattr(f"undertow.sources.formats.{'wide' if name == 'a.csv' else 'parquet'}.MAX_LOADED_BYTES", 500)
+    path = tmp_path / f"b{path.suffix}"
+    FRAME.to_csv(path) if name == "a.csv" else FRAME.to_parquet(path)
+    with pytest.raises(StreamError, match="bytes"):
+        open_stream(path)
+
+
+def test_names_that_fill_a_block_leave_room_for_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("undertow.sources.formats.lines.BLOCK_BYTES", 16)
+    same(written(tmp_path, FRAME.to_csv()))

@@ -50,7 +50,7 @@ class Folder(Source):
         self.length = None if self._follow is not None else len(names)
         others = [entry.name for entry in path.iterdir() if entry.suffix.lower() in SUFFIXES and not entry.is_file()]
         if others:
-            self.notices.append(f"{shortened(others)} in {path.name} cannot be read as files and were passed over")
+            self.notices.append(f"left out what is not a file in {path.name}: {shortened(others)}")
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
         last = None if position is None else position.get("file")

@@ -11,7 +11,7 @@ from undertow.sources.base import StreamError
 from undertow.sources.errors import MAX_LOADED_BYTES, import_extra
 from undertow.sources.formats.base import Source
 from undertow.sources.formats.frames import columns_found, open_frame
-from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
+from undertow.sources.formats.rows import Batch, Columns, Rows, check_number_of_columns, columns_of
 from undertow.sources.formats.table import open_table
 from undertow.sources.options import SourceOptions
 
@@ -65,11 +65,18 @@ def open_parquet(path: Path, options: SourceOptions) -> Source:
     if options.modes is None and options.value is None:
         parquet = import_extra("pyarrow.parquet", "table", "A Parquet table")
         file = parquet.ParquetFile(path)
+        check_number_of_columns(file.metadata.num_columns, path.name)
         head = next(file.iter_batches(_GUESSED_FROM), None)
         found = None if head is None else columns_found(head.to_pandas(date_as_object=False), options, path.name)
         if head is not None and found is None:
             if options.duplicates is not None:
                 raise StreamError(f"duplicates is for long tables, and {path.name} is a wide one: leave it out")
+            size = 8 * file.metadata.num_rows * file.metadata.num_columns
+            if size > MAX_LOADED_BYTES:
+                raise StreamError(
+                    f"{path.name} is a wide table that takes {size} bytes of memory: write it in parts, or one row per "
+                    "entry, which is read in parts"
+                )
             return open_frame(file.read().to_pandas(date_as_object=False), options, path.name)
         if found is not None:
             options = replace(options, time=found[0], modes=found[1], value=found[2])

@@ -18,6 +18,15 @@ MAX_COLUMNS = 2**14
 MAX_LABEL_BYTES = 2**16
 
 
+def check_number_of_columns(count: int, name: str) -> None:
+    """Refuse more columns than can be parsed in little memory: each takes some ten kilobytes, whatever it holds."""
+    if count > MAX_COLUMNS:
+        raise StreamError(
+            f"{name} has {count} columns, more than {MAX_COLUMNS}: write one row per entry, with columns for the time, "
+            "the modes and the value"
+        )
+
+
 @dataclass(frozen=True)
 class Columns:
     """Which columns hold what, and whether rows that cannot be used are left out or end the stream."""
@@ -116,11 +125,7 @@ class Rows(ABC):
 
     def check_columns(self, names: Sequence[str]) -> None:
         """One sentence for a column that is missing or there twice, or for a table that is not a long one."""
-        if len(names) > MAX_COLUMNS:
-            raise StreamError(
-                f"{self.name} has {len(names)} columns, more than {MAX_COLUMNS}: write one row per entry, with "
-                "columns for the time, the modes and the value"
-            )
+        check_number_of_columns(len(names), self.name)
         for column in self.columns.names:
             if column not in names:
                 raise StreamError(f"{self.name} has no column {column!r}: its columns are {', '.join(names[:30])}")

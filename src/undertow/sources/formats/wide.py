@@ -14,6 +14,7 @@ from undertow.sources.errors import MAX_LOADED_BYTES, import_extra, left_out
 from undertow.sources.formats.base import Source
 from undertow.sources.formats.frames import columns_found, open_frame
 from undertow.sources.formats.lines import LineFile
+from undertow.sources.formats.rows import check_number_of_columns
 from undertow.sources.options import SourceOptions
 
 DATES: tuple[str, ...] = (
@@ -87,13 +88,14 @@ def named_columns(path: Path, options: SourceOptions, dates: tuple[str, ...]) ->
         return options
     lines = LineFile(path)
     header = lines.first_line()
-    sample = lines.sample(0)
     if not header.strip():
         return options
-    if not sample[len(header) :].strip():
+    check_number_of_columns(header.count(delimiter_of(header).encode()) + 1, path.name)
+    rows = lines.sample(len(header))
+    if not rows.strip():
         raise StreamError(f"{path.name} has no rows below its line of column names: give at least one time")
     _check_names(header, path.name)
-    frame, _ = _numeric(table_of(sample, delimiter_of(header), dates).to_pandas(date_as_object=False))
+    frame, _ = _numeric(table_of(header + rows, delimiter_of(header), dates).to_pandas(date_as_object=False))
     _check_zones(frame, path.name)
     names = columns_found(frame, options, path.name)
     return None if names is None else replace(options, time=names[0], modes=names[1], value=names[2])
