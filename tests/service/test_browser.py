@@ -119,6 +119,36 @@ def test_an_anomaly_is_one_incident_that_can_be_jumped_to_and_answered(browser, 
         assert serious(browser) == []
 
 
+ROWS = """
+const done = arguments[0];
+import("/page/chart.js").then(({ Chart }) => {
+  const box = document.body.appendChild(document.createElement("div"));
+  box.style.width = "400px";
+  const chart = new Chart(box, "cell"), xs = [0, 1, 2, 3];
+  const line = { values: [0, 1, 0, 1], colour: "#ff0000" };
+  chart.draw(xs, [line, { values: [null, null, 1000, null], colour: "#0000ff", dots: 3, far: true }]);
+  const { width, height } = chart.canvas, red = new Set(), blue = new Set();
+  const { data } = chart.canvas.getContext("2d").getImageData(0, 0, width, height);
+  for (let i = 0; i < data.length; i += 4) {
+    const row = Math.floor(i / 4 / width);
+    if (data[i] > 200 && data[i + 1] + data[i + 2] < 100 && data[i + 3] > 128) red.add(row);
+    if (data[i + 2] > 200 && data[i] + data[i + 1] < 100 && data[i + 3] > 128) blue.add(row);
+  }
+  done([height, red.size, blue.size, Math.max(...blue)]);
+});
+"""
+
+
+def test_what_lies_far_off_does_not_flatten_a_curve(browser, tmp_path):
+    with running(tmp_path / "s.db") as address:
+        browser.get(address)
+        height, line, arrow, lowest = browser.execute_async_script(ROWS)
+        assert line > 0.3 * height  # else it would be a line at the bottom
+        assert arrow > 0
+        assert lowest < 0.2 * height  # at the upper edge
+        assert serious(browser) == []
+
+
 def test_the_page_comes_back_after_a_restart(browser, tmp_path):
     process, address = start(tmp_path / "s.db")
     port = int(address.rpartition(":")[2])

@@ -56,6 +56,7 @@ def test_incidents_of_a_finished_run_are_shown(tmp_path):
         settled(page, "stub", 40)
         (found,) = asked(page, "/api/streams/stub/incidents")["incidents"]
         assert (found["where"], found["since"], found["open"]) == ("site b", 20, False)
+        assert asked(page, "/api/streams")["read_only"]  # so the page has no buttons that would be refused
 
 
 def test_a_long_run_keeps_the_numbers_of_its_slices(tmp_path, monkeypatch):

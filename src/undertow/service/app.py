@@ -52,7 +52,7 @@ def make_app(
             courier = _courier(settings)
             streams = Streams(store, made, settings.limits, hub, metrics, failed, courier)
             workers = _workers(settings, streams)
-            app.state.loop = asyncio.get_running_loop()
+            app.state.loop, app.state.read_only = asyncio.get_running_loop(), read_only
             app.state.settings, app.state.hub, app.state.metrics, app.state.streams = settings, hub, metrics, streams
             _LOG.info("started", extra={"fields": {"streams": len(streams.all()), "version": __version__}})
             try:

@@ -85,7 +85,8 @@ def list_streams(request: Request) -> Response:
     """All streams, by name."""
     streams = _streams(request)
     streams.read_all()
-    return as_json({"streams": [answers.info(streams, one) for one in streams.all()]})
+    found = [answers.info(streams, one) for one in streams.all()]
+    return as_json({"streams": found, "read_only": request.app.state.read_only})
 
 
 @router.put(

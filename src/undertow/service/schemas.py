@@ -48,9 +48,10 @@ class StreamInfo(BaseModel):
 
 
 class StreamList(BaseModel):
-    """All streams."""
+    """All streams, and whether they can only be looked at."""
 
     streams: list[StreamInfo]
+    read_only: bool
 
 
 class Alert(BaseModel):

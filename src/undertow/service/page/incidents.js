@@ -15,7 +15,7 @@ export function showIncidents(list, incidents, { jump, said }) {
     const wrong = one.false_alarm === true, answer = text("button", wrong ? "It was real" : "False alarm", "feedback");
     answer.type = "button";
     answer.onclick = async () => { answer.disabled = true; try { await said(one, !wrong); } catch (error) { facts.textContent = error.message; } };
-    row.append(open, facts, answer);
+    row.append(open, facts, ...(said ? [answer] : [])); // of a run that is only shown nothing can be said
     item.append(go, row);
     return item;
   }));

@@ -274,7 +274,7 @@ async function fetchIncidents() {
       await goTo(Math.min(one.last, Math.max(one.since, Number(at("time").min))));
       if (one.entries.length) await pickCell(one.entries[0]);
     },
-    said: async (one, wrong) => { await postJson(`/api/streams/${name}/incidents/${one.id}/feedback`, { false_alarm: wrong }); await fetchIncidents(); },
+    said: state.readOnly ? null : async (one, wrong) => { await postJson(`/api/streams/${name}/incidents/${one.id}/feedback`, { false_alarm: wrong }); await fetchIncidents(); },
   });
 }
 
@@ -294,7 +294,8 @@ async function choose(name) {
   await Promise.all([newest(), fetchSeries(), fetchIncidents()]);
 }
 async function fetchStreams() {
-  const { streams } = await getJson("/api/streams");
+  const { streams, read_only } = await getJson("/api/streams");
+  state.readOnly = read_only;
   overview.set(streams);
   at("no-streams").hidden = streams.length > 0;
   const wanted = decodeURIComponent(location.hash.slice(1));
