@@ -279,6 +279,14 @@ def test_threads_that_need_the_same_compile_it_once(monkeypatch, folder):
     assert all(one == results[0] for one in results)
 
 
+def test_a_program_says_how_large_it_may_be_to_be_compiled_quickly(monkeypatch, folder):
+    seen, usual = [], runtime.compiled
+    monkeypatch.setattr(runtime, "compiled", lambda *given: seen.append(given[2]) or usual(*given))
+    make()(fresh(), X)
+    program(small=7)(toy)(fresh(), X, times=jnp.float32(2))
+    assert seen == [runtime.SMALL, 7]
+
+
 def test_programs_can_be_let_go(folder):
     function = make()
     function(fresh(), X)

@@ -161,6 +161,8 @@ class Lowered:
 def test_only_small_programs_for_cpus_are_compiled_quickly(platform, size, options):
     device = type("Device", (), {"platform": platform})
     assert runtime.compiled(Lowered(size), device) == options
+    larger = (runtime.MIDDLING - runtime.SMALL) + size  # of one that loses little
+    assert runtime.compiled(Lowered(larger), device, runtime.MIDDLING) == options
 
 
 def test_a_compiler_that_does_not_know_the_options_compiles_without(monkeypatch):

@@ -29,11 +29,11 @@ _all: weakref.WeakSet[Program] = weakref.WeakSet()
 class Program:
     """A function that is compiled for each combination of shapes and static arguments; see `program`."""
 
-    def __init__(self, function: Callable[..., Any], static: Sequence[str], donate: Sequence[str]) -> None:
+    def __init__(self, function: Callable[..., Any], static: Sequence[str], donate: Sequence[str], small: int) -> None:
         self.__wrapped__ = function
         functools.update_wrapper(self, function)
         self.name = f"{function.__module__}.{function.__qualname__}"
-        self._static, self._donate = tuple(static), tuple(donate)
+        self._static, self._donate, self._small = tuple(static), tuple(donate), small
         self._jitted: Any = jax.jit(function, static_argnames=static, donate_argnames=donate)
         parameters = inspect.signature(function).parameters.values()
         self._names = tuple(parameter.name for parameter in parameters)
@@ -155,7 +155,7 @@ class Program:
             _log.debug("%s is left to jax.jit: it calls %s", self.name, ", ".join(calls))
             return None
         with runtime.watching_for_cache_hits() as hits:
-            compiled: Any = runtime.compiled(lowered, place.device)
+            compiled: Any = runtime.compiled(lowered, place.device, self._small)
         try:
             ready, outline = runtime.executable(compiled, place, len(leaves), calls)
         except Exception as error:
@@ -181,12 +181,15 @@ class Program:
         return jax.jit(function, static_argnames=self._static, donate_argnames=self._donate, keep_unused=True)
 
 
-def program(*, static: Sequence[str] = (), donate: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Program]:
+def program(
+    *, static: Sequence[str] = (), donate: Sequence[str] = (), small: int = runtime.SMALL
+) -> Callable[[Callable[..., Any]], Program]:
     """Compile a function, and keep what was compiled for later processes.
 
     Args:
         static: Names of arguments that select the program; hashable, with a `repr` that says all.
         donate: Names of arguments whose memory the results take over.
+        small: Numbers of its arguments up to which it is compiled quickly, and runs a little longer, on a CPU.
 
     Returns:
         What turns a pure function of arrays into a `Program`. Its results may be tuples, lists, dictionaries and the
@@ -201,7 +204,7 @@ def program(*, static: Sequence[str] = (), donate: Sequence[str] = ()) -> Callab
         >>> float(repeated(np.float32(2), times=3))
         6.0
     """
-    return partial(Program, static=static, donate=donate)
+    return partial(Program, static=static, donate=donate, small=small)
 
 
 def forget_all() -> None:

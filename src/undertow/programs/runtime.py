@@ -33,6 +33,8 @@ QUICKLY: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_backend_op
 SMALL = 2**18
 """Numbers that the arguments of such a program have together. With larger ones what is lost shows after some hundred
 slices (decision 0032)."""
+MIDDLING = 2**22
+"""The same for programs that lose a tenth by it, not a half."""
 
 _config: Any = jax.config
 _log = logging.getLogger("undertow.programs")
@@ -119,9 +121,9 @@ def callable_later(calls: Sequence[str]) -> bool:
     return all(call.startswith((LAPACK, *_OF_GPUS)) or call == _KERNEL for call in calls)
 
 
-def compiled(lowered: jax.stages.Lowered, device: Any) -> jax.stages.Compiled:
-    """Compiled for a device; small programs for CPUs quickly, where the compiler knows how."""
-    if device.platform == "cpu" and sum(aval.size for aval in jax.tree.leaves(lowered.in_avals)) <= SMALL:
+def compiled(lowered: jax.stages.Lowered, device: Any, small: int = SMALL) -> jax.stages.Compiled:
+    """Compiled for a device; programs of up to `small` numbers for CPUs quickly, where the compiler knows how."""
+    if device.platform == "cpu" and sum(aval.size for aval in jax.tree.leaves(lowered.in_avals)) <= small:
         try:
             return lowered.compile(compiler_options=QUICKLY)
         except Exception as error:  # an option that it does not know; anything else comes again below

@@ -15,6 +15,7 @@ from jax import Array
 from jax.tree_util import register_dataclass
 
 from undertow.programs.program import program
+from undertow.programs.runtime import MIDDLING
 from undertow.tracker import calibration, events, law, scales
 from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, averaged, discounted, simplex_weights
 from undertow.tracker.predictors.base import Given, Prediction, Predictor
@@ -177,7 +178,7 @@ def init(entries: int, cps: int) -> Core:
     )
 
 
-@program()
+@program(small=MIDDLING)
 def judge(
     core: Core, values: Array, mask: Array, scale: Array, season: Prediction, from_cp: tuple[Regression, ...]
 ) -> Verdict:

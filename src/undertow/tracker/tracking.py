@@ -17,6 +17,7 @@ from undertow.engine.history import CONSTANT_WINDOWS, REPEATS_ONLY, History, Ver
 from undertow.inputs.dense import Slice
 from undertow.model.flags import Flags
 from undertow.programs.program import program
+from undertow.programs.runtime import MIDDLING
 from undertow.tracker import events, scales, step, trials
 from undertow.tracker import season as seasons
 from undertow.tracker.ahead import Ahead, follow, look_ahead
@@ -322,7 +323,7 @@ def _shaped(values: Array, mask: Array, shape: tuple[int, ...]) -> tuple[Array, 
     return values.reshape(shape), mask.reshape(shape)
 
 
-@program()
+@program(small=MIDDLING)
 def _answered(
     core: step.Core,
     verdict: step.Verdict,

@@ -37,6 +37,7 @@ from undertow.model.settings import Settings, Slots
 from undertow.model.step import step
 from undertow.model.types import Core, Factors, Window
 from undertow.programs.program import program
+from undertow.programs.runtime import MIDDLING
 from undertow.tracker.predictors.base import Prediction
 
 LARGE_SLICE = 12_000
@@ -196,7 +197,7 @@ class Regression:
     trust: Array
 
 
-@program()
+@program(small=MIDDLING)
 def regression(core: Core, values: Array, mask: Array, settings: Settings, steps: Array | float = 1.0) -> Regression:
     """The regression of a slice, flat (n,), as this model has it."""
     shape = core.window.values.shape[1:]
