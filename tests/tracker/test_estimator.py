@@ -143,9 +143,9 @@ def test_transform_learns_nothing(tracker, results):
 
 
 def test_there_is_nothing_to_set(tracker):
-    assert tracker.get_params() == {"period": None, "believed_after": None}
+    assert tracker.get_params() == {"period": None, "believed_after": None, "grow": False}
     assert tracker.set_params() is tracker
-    with pytest.raises(ValueError, match="nothing to set but its period and believed_after, got max_rank"):
+    with pytest.raises(ValueError, match="nothing to set but its period, believed_after and grow, got max_rank"):
         tracker.set_params(max_rank=3)
     assert repr(tracker) == "Tracker()  # 12 slices of 6×5"
     assert repr(ut.Tracker()) == "Tracker()"
