@@ -40,6 +40,8 @@ def test_a_finished_run_is_shown(tmp_path):
     with local_page() as page:
         show_store(page, open_store(store))
         found = settled(page, "stub", 40)
+        assert set(found["time"]) == {""}  # it has no dates: none are made up
+        assert asked(page, "/api/grafana/series")[0]["time"] is None
         expected = open_store(store)
         assert found["numbers"]["rank"] == expected.per_slice("rank").tolist()
         cell = asked(page, "/api/streams/stub/cell?position=0,1")

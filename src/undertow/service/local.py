@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from undertow.runs.store.layout import WEIGHTS
 from undertow.runs.store.reader import StoredRun
-from undertow.service import frames, times
+from undertow.service import frames
 from undertow.service.app import make_app
 from undertow.service.errors import ServiceError
 from undertow.service.hosted import Models, Outcome, as_text
@@ -70,7 +70,7 @@ class LocalPage:
         """One more slice; a page that cannot keep up misses it."""
         assert self._stream is not None
         when = _text(time)
-        changes = () if self._incidents is None else tuple(self._incidents.update(result, times.moment(when), values))
+        changes = () if self._incidents is None else tuple(self._incidents.update(result, time, values))
         numbers = {
             **frames.numbers_of(values, result),
             "incidents": len(self._incidents.open) if self._incidents else 0,
@@ -202,9 +202,10 @@ def plain_name(text: str) -> str:
 
 
 def _text(time: Any) -> str:
+    """A date as the page shows it; nothing where slices have none."""
     if isinstance(time, np.datetime64) and not np.isnat(time):
         return f"{time.astype('datetime64[ms]')}Z"
-    return times.now()
+    return ""
 
 
 def _nothing(*_: Any) -> Any:

@@ -247,7 +247,14 @@ def grafana_series(
     for one in streams.all() if stream is None else [_stream(request, stream)]:
         for sequence, time, text in streams.store.numbers(one.key, 0, _END, most):
             numbers = {key: value for key, value in json.loads(text).items() if key not in ("weights", "status")}
-            rows.append({"stream": one.name, "time": times.milliseconds(time), "sequence": sequence, **numbers})
+            rows.append(
+                {
+                    "stream": one.name,
+                    "time": times.milliseconds(time) if time else None,
+                    "sequence": sequence,
+                    **numbers,
+                }
+            )
     return as_json(rows)
 
 

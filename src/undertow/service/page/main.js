@@ -88,7 +88,7 @@ function draw() {
   panels[1].draw(mean, null, rows, columns, low, high, marks, night);
   panels[2].draw(probability, data, rows, columns, 0, 1, marks, night);
   panels[3].draw(residual, null, rows, columns, -5, 5, marks, night);
-  at("moment").textContent = `slice ${frame.sequence}, ${moment(frame.time)}`;
+  at("moment").textContent = frame.time ? `slice ${frame.sequence}, ${moment(frame.time)}` : `slice ${frame.sequence}`;
   const n = frame.numbers;
   at("facts").textContent = `${state.stream.shape.join("×")} · rank ${n.rank} · noise ${shown(n.noise_std)} · observed ${(100 * n.observed).toFixed(0)} % · outliers ${(100 * n.outlier_rate).toFixed(1)} %${n.status.length ? " · " + n.status.join(" ").toLowerCase().replace(/_/g, " ") : ""}`;
   state.redraws++;
@@ -188,10 +188,11 @@ addEventListener("keydown", (event) => {
 // ---- curves
 const charts = Object.fromEntries(["rank", "noise", "outlier rate", "calibration", "weights of the predictors"].map((name) => [name, new Chart(at("curves"), name, goTo)]));
 const moment = (time) => time.replace("T", " ").replace(/(\.\d+)?(Z|\+00:00)?$/, "");
+const moments = ({ time, sequence }) => time.map((one, i) => one ? moment(one) : `slice ${sequence[i]}`); // a run may have no dates
 function drawCurves() {
   const s = state.series;
   if (!s || !s.sequence.length) return;
-  const n = s.numbers, line = (values) => [{ values }], common = { labels: s.time.map(moment), ...(state.frame ? { at: state.frame.sequence } : {}) };
+  const n = s.numbers, line = (values) => [{ values }], common = { labels: moments(s), ...(state.frame ? { at: state.frame.sequence } : {}) };
   charts.rank.draw(s.sequence, line(n.rank), { from: 0, whole: true, steps: true, ...common });
   charts.noise.draw(s.sequence, line(n.noise_std), { from: 0, wide: true, ...common });
   charts["outlier rate"].draw(s.sequence, line(n.outlier_rate), { from: 0, percent: true, ...common });
@@ -255,7 +256,7 @@ async function drawCell() {
   const edge = (side) => past.mean.map((m, i) => m + side * 1.96 * past.std[i]);
   const flagged = past.data.map((x, i) => past.outlier_probability[i] >= 0.5 ? x : null), fine = past.data.map((x, i) => past.outlier_probability[i] >= 0.5 ? null : x);
   cellChart.draw(past.sequence, [{ name: "expected, with 95 % band", values: past.mean }, { name: "observed", values: fine, dots: 1.8, colour: "--soft" }, { name: "outlier", values: flagged, dots: 3.2, colour: "--bad", far: true }],
-    { band: { low: edge(-1), high: edge(1) }, at: state.frame ? state.frame.sequence : undefined, labels: past.time.map(moment) });
+    { band: { low: edge(-1), high: edge(1) }, at: state.frame ? state.frame.sequence : undefined, labels: moments(past) });
 }
 
 // ---- incidents
