@@ -34,10 +34,13 @@ from undertow.model.settings import Settings
 from undertow.model.types import Contaminated, DiscountedNoise, DiscountedRows, Factors
 
 
-def init_rows(settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, size: int) -> DiscountedRows | None:
-    """Of `size` components. Nothing is evicted yet; None where evicted slices are forgotten."""
+def init_rows(
+    settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, slots: int | None = None
+) -> DiscountedRows | None:
+    """Nothing is evicted yet; None where evicted slices are forgotten. `slots` for components, or `max_rank` of them."""
     if settings.memory == "window":
         return None
+    size = settings.max_rank if slots is None else slots
     none = jnp.zeros(size, dtype)
     return DiscountedRows(
         gram=tuple(jnp.zeros((rows, size * (size + 1) // 2), dtype) for rows in shape),
