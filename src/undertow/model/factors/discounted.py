@@ -37,7 +37,7 @@ from undertow.model.types import Contaminated, DiscountedNoise, DiscountedRows, 
 def init_rows(
     settings: Settings, shape: tuple[int, ...], dtype: jnp.dtype, slots: int | None = None
 ) -> DiscountedRows | None:
-    """Nothing is evicted yet; None where evicted slices are forgotten. `slots` for components, or `max_rank` of them."""
+    """Nothing is evicted yet; None where evicted slices are forgotten. `slots` for components, or `max_rank`."""
     if settings.memory == "window":
         return None
     size = settings.max_rank if slots is None else slots
