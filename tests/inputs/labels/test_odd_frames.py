@@ -99,19 +99,7 @@ def test_odd_frames_of_pandas(rows, columns, kind):
     st.integers(0, 4),
     st.dictionaries(
         st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=2),  # polars itself panics at NUL
-        st.sampled_from(
-            [
-                pl.Float64,
-                pl.Int8,
-                pl.Boolean,
-                pl.String,
-                pl.Categorical,
-                pl.Date,
-                pl.Datetime,
-                pl.Null,
-                pl.List(pl.Int8),
-            ]
-        ),
+        st.sampled_from(POLARS),
         max_size=4,
     ),
 )
