@@ -17,7 +17,7 @@ from undertow.incidents.delivery import Courier, Outbox, channel
 from undertow.incidents.rate import DEFAULT
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, stopped
 from undertow.runs.default_model import update
-from undertow.runs.errors import RunError, RunInterrupted, StoreError, disk_is_full, reason
+from undertow.runs.errors import STORE_ERRORS, RunError, RunInterrupted, input_failure, reason, write_failure
 from undertow.runs.identity import describe, identify, other_remedies, require_same
 from undertow.runs.interrupt import Interrupt
 from undertow.runs.options import RunOptions, parse_keep
@@ -37,11 +37,9 @@ from undertow.runs.store.manifest import (
 )
 from undertow.runs.store.times import Times
 from undertow.runs.workers import NothingYet, ReadAhead, WriteBehind
-from undertow.serialization.container import CheckpointError
 from undertow.sources.base import Item, Stream, StreamError
 from undertow.sources.errors import left_out
 
-_STORE_ERRORS = (OSError, StoreError, CheckpointError)
 _QUEUE_BYTES = 64 * 2**20  # what may wait at either end of a run
 _READ_AHEAD = 8
 _WRITE_BEHIND = 4
@@ -133,9 +131,9 @@ class Runner:
             writer.check()
             self._report_end()
         except Exception as error:
-            if error is self._callback_error or not (error is writer.error or isinstance(error, _STORE_ERRORS)):
+            if error is self._callback_error or not (error is writer.error or isinstance(error, STORE_ERRORS)):
                 raise
-            raise self._write_failure(error) from error
+            raise write_failure(error, 0 if self._sinks is None else self._sinks.safe, self._folder) from error
         finally:
             reader.stop()
             writer.stop()
@@ -220,7 +218,7 @@ class Runner:
                 self._report()
                 continue
             except Exception as error:
-                self._failure = self._input_failure(f"reading {self._stream.name} failed", error)
+                self._failure = input_failure(f"reading {self._stream.name} failed", error, self._slices, self._folder)
                 return
             if item is None:
                 self._complete = True
@@ -232,7 +230,8 @@ class Runner:
                 if self._options.on_bad == "skip" and isinstance(error, (ValueError, TypeError)):
                     self._skipped.append(reason(error).partition(": ")[0])
                     continue
-                self._failure = self._input_failure(f"slice {self._slices} of {self._stream.name} was refused", error)
+                what = f"slice {self._slices} of {self._stream.name} was refused"
+                self._failure = input_failure(what, error, self._slices, self._folder)
                 return
             self._hand_over(item, result, writer)
             self._checkpoint_if_due(writer)
@@ -318,27 +317,6 @@ class Runner:
             except Exception as error:
                 self._callback_error = error
                 raise
-
-    def _input_failure(self, what: str, error: Exception) -> RunError:
-        """The source or the model failed: what was done before is kept."""
-        kept = (
-            f"; the {self._slices} slices before it are in {self._folder}, continue with --resume"
-            if self._slices
-            else ""
-        )
-        failure = RunError(f"{what} ({reason(error)}){kept}")
-        failure.__cause__ = error
-        return failure
-
-    def _write_failure(self, error: Exception) -> RunError:
-        """The store failed, or a result that the writer asked for: what the last checkpoint covers is kept."""
-        safe = 0 if self._sinks is None else self._sinks.safe
-        kept = f"{safe} slices are safe in it, continue with --resume" if safe else "nothing had been kept yet"
-        if disk_is_full(error):
-            return RunError(f"no space is left for {self._folder}: {kept} once there is space")
-        if not isinstance(error, _STORE_ERRORS):
-            return RunError(f"a result for {self._folder} could not be computed ({reason(error)}): {kept}")
-        return RunError(f"{self._folder} cannot be written ({reason(error)}): {kept}")
 
     def _raise_early_end(self) -> None:
         if self._failure is not None:
