@@ -24,7 +24,7 @@ from undertow.programs.program import program
 SMALL_WINDOW = 2_000_000
 """Up to this many entries of the whole window, all are kept, observed or not: that is quick, and knows more."""
 SPARSE_FRACTION = 0.05
-"""Fraction of observed entries up to which only these are kept."""
+"""Fraction of observed entries up to which only these are kept: there both take as long (bench layouts)."""
 HUGE_WINDOW = 5_000_000
 """Entries of a window from which on they are worth it after a few slices: steps take long there."""
 REVIEW_INTERVAL = 5
