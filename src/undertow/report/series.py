@@ -41,6 +41,6 @@ def _drawn(found: Series, times: list[str]) -> str:
         data, flagged = np.asarray(found.data, np.float64)[picks], found.flagged[picks]
         clean, off = np.where(flagged, np.nan, data), np.where(flagged, data, np.nan)
         lines.append({"name": "observed", "values": numbers(clean), "dots": 1.6, "colour": "--soft"})
-        lines.append({"name": "flagged", "values": numbers(off), "dots": 3.2, "colour": "--bad"})
+        lines.append({"name": "flagged", "values": numbers(off), "dots": 3.2, "colour": "--bad", "far": True})
     band = {"low": numbers((mean - width)[picks]), "high": numbers((mean + width)[picks])}
     return drawn(f"{found.title} over time, with its band and flags", picks, lines, times, band=band)
