@@ -69,17 +69,28 @@ def sent(leaf: Any) -> jax.Array:
     own = np.array(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
     quickly, device = _quick_put(), _default_device()
     there: jax.Array
-    if own is leaf or quickly is None or own.dtype != jax.dtypes.canonicalize_dtype(own.dtype):
+    if own is leaf or quickly is None or not _as_it_is(own.dtype):
         there = jax.device_put(own)
     else:
         there = quickly(jax.core.ShapedArray(own.shape, own.dtype), _alone(device), [own], [device], False)
     return there
 
 
+def _as_it_is(dtype: np.dtype[Any]) -> bool:
+    """Whether JAX takes numbers of a type as they are: in double precision only where that is switched on."""
+    return dtype.kind in "biuf" and dtype.isnative and (dtype.itemsize <= 4 or _config.jax_enable_x64)
+
+
 @cache
 def _quick_put() -> Any:
-    """What `jax.device_put` comes to for an array, in a fifth of its time; None where there is no such function."""
-    return getattr(getattr(import_module("jax._src.lib"), "xla_client", None), "batched_device_put", None)
+    """What `jax.device_put` comes to for an array, in a fifth of its time; None where that does not work."""
+    try:
+        put, device = import_module("jax._src.lib").xla_client.batched_device_put, _default_device()
+        put(jax.core.ShapedArray((), np.dtype(np.float32)), _alone(device), [np.zeros((), np.float32)], [device], False)
+    except Exception as error:
+        _log.debug("arrays are sent by jax.device_put: %s", error)
+        return None
+    return put
 
 
 @cache
