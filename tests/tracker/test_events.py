@@ -18,9 +18,10 @@ decide, learned, dead = jax.jit(events.decide), jax.jit(events.learned), jax.jit
 class Run:
     """Slices one after another, as a tracker sees them."""
 
-    def __init__(self, after=0):
+    def __init__(self, after=0, support=100):
         self.state, self.draw = events.init(ENTRIES), np.random.default_rng(0)
-        self.state = replace(self.state, after=jnp.asarray(after, jnp.int32))
+        known = jnp.full(ENTRIES, support, jnp.int32)
+        self.state = replace(self.state, after=jnp.asarray(after, jnp.int32), support=known)
 
     def slice(self, flagged=(), sides=1, values=None, mask=None, surprise=0.0, rate=0.0):
         """The decisions about a slice in which these entries are flagged."""
@@ -114,12 +115,32 @@ def test_what_is_missing_neither_counts_nor_interrupts():
     assert run.slice([3]).accept[3]
 
 
-def test_a_clean_observation_interrupts():
+def test_a_clean_observation_takes_one_back():
     run = Run()
     for _ in range(BELIEVED_AFTER - 1):
         run.slice([3])
     run.slice()
     assert not run.slice([3]).accept.any()
+    assert run.slice([3]).accept[3]
+
+
+def test_of_the_first_observations_of_an_entry_most_are_believed():
+    run, flags = Run(support=0), ([], [3], [3])
+    assert [bool(run.slice(flagged).accept[3]) for flagged in flags] == [False, False, True]
+    for _ in range(BELIEVED_AFTER):
+        run.slice()
+    assert run.state.support[3] == BELIEVED_AFTER + 2  # with the two that were believed
+    assert [bool(run.slice([3]).accept[3]) for _ in range(BELIEVED_AFTER)] == [*[False] * (BELIEVED_AFTER - 1), True]
+
+
+def test_what_was_asked_for_is_not_shortened_at_the_beginning():
+    run = Run(after=6, support=0)
+    assert [bool(run.slice([3]).accept[3]) for _ in range(6)] == [*[False] * 5, True]
+
+
+def test_many_outliers_of_an_entry_that_is_mostly_right_are_no_change():
+    run, rng = Run(), np.random.default_rng(3)
+    assert not any(run.slice([3] if rng.random() < 0.2 else [], rate=0.2).accept.any() for _ in range(300))
 
 
 def test_a_slice_is_off_where_most_is_flagged_and_not_for_ever():
@@ -230,7 +251,8 @@ def test_a_slice_far_beyond_all_before_is_off():
 def test_where_outliers_are_many_a_change_takes_longer():
     run = Run()
     taken = next(number for number in range(1, 30) if run.slice([3], rate=0.2).accept[3])
-    assert 0.2**taken * ENTRIES <= events.CHANCE < 0.2 ** (taken - 1) * ENTRIES
+    odds = 0.2 / 0.8  # of flags that add up although most observations take one back
+    assert odds**taken * ENTRIES <= events.CHANCE < odds ** (taken - 1) * ENTRIES
 
 
 def test_one_that_never_moved_is_not_dead():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from undertow.inputs.dense import as_slice
-from undertow.tracker.frame import Frame, choose, usual_slices
+from undertow.tracker.frame import Frame, choose, misled, usual_slices
 from undertow.tracker.scales import LINEAR, LOG, ROOT
 
 SHAPE, SLICES = (8, 5), 12
@@ -172,3 +172,30 @@ def test_constant_data_have_a_frame():
 def test_absolute_undoes_relative():
     frame, x = Frame(-3.5, 1e-7, LINEAR), np.linspace(-1, 1, 9)
     np.testing.assert_allclose(frame.absolute(frame.relative(x)), x, rtol=1e-6, atol=1e-6)
+
+
+def spoilt(stream, share, rng):
+    """Some entries raised far beyond all others."""
+    most = 3 * np.max(stream)
+    return [x + most * (rng.random(SHAPE) < share) for x in stream]
+
+
+@pytest.mark.parametrize("kind", ["linear", "poisson", "lognormal"])
+def test_gross_errors_of_single_entries_do_not_count(kind):
+    make, scale = KINDS[kind]
+    rng = np.random.default_rng(1)
+    clean = make(rng)
+    recent = slices_of(spoilt(clean, 0.15, rng))
+    assert misled(recent)
+    assert not misled(slices_of(clean))
+    assert choose(recent).scale == scale == choose(slices_of(clean)).scale
+    assert choose(recent).unit == pytest.approx(choose(slices_of(clean)).unit, rel=0.2)
+    left = sum((one.values[one.mask] > np.max(clean)).sum() for one in usual_slices(recent))
+    assert left <= 0.1 * sum((one.values > np.max(clean)).sum() for one in recent)
+
+
+def test_counts_that_are_mostly_zero_are_no_errors():
+    rng = np.random.default_rng(0)
+    recent = slices_of([rng.poisson(0.05, SHAPE).astype(float) for _ in range(SLICES)])
+    assert not misled(recent)
+    assert all(one.mask.all() for one in usual_slices(recent))

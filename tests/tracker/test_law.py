@@ -22,6 +22,7 @@ from undertow.tracker.law import (
     Law,
     init,
     outlier_probability,
+    precision,
 )
 
 learned = jax.jit(module.learned)
@@ -87,6 +88,12 @@ def test_probability_is_that_of_bayes():
     expected = 0.05 * bad / (0.05 * bad + 0.95 * clean)
     np.testing.assert_allclose(probability_of(law, u), expected, rtol=1e-4, atol=1e-7)
     np.testing.assert_array_equal(probability_of(law, -u), probability_of(law, u))
+
+
+def test_an_innovation_is_worth_its_expected_precision():
+    u = np.array([0.0, 1.0, 8.0, 1e15, np.inf], np.float32)
+    nu, found = float(TAILS[2]), np.asarray(precision(law_with(scale=2.0, rate=0.05), u))
+    np.testing.assert_allclose(found, np.minimum(1, (nu + 1) / (nu + (u.astype(float) / 2) ** 2)), rtol=1e-5)
 
 
 def test_probability_grows_with_size_and_is_never_nan():

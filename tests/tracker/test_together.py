@@ -11,7 +11,10 @@ SHAPE = (6, 5)
 
 
 def streams(count, slices):
-    """Walks of rank 2, some of them sizes, some with a season; a tenth missing, one slice of nothing, one spike."""
+    """Walks of rank 2, some of them sizes, some with a season; a tenth missing, one slice of nothing, one spike.
+
+    A sixth of the entries of the fifth stream is grossly off, so that its first slices are learned anew.
+    """
     draw = np.random.default_rng(7)
     left, right = draw.normal(size=(count, 6, 2)), draw.normal(size=(count, 5, 2))
     rows = 0.5 * draw.normal(size=(slices, count, 2)).cumsum(axis=0)
@@ -20,6 +23,8 @@ def streams(count, slices):
     x[:, 1::3] = 100 * np.exp(0.5 * x[:, 1::3])
     x[12, 2, 2, 3] += 50
     x[draw.random(x.shape) < 0.1] = np.nan
+    if count > 4:
+        x[:, 4][draw.random(x[:, 4].shape) < 1 / 6] += 1000
     x[9, 3] = np.nan
     return x
 

@@ -10,9 +10,10 @@ import pytest
 import undertow as ut
 from undertow.inputs.dense import as_slice
 from undertow.tracker import step
+from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.base import Prediction
 from undertow.tracker.predictors.cp import Regression
-from undertow.tracker.tracking import RECENT, remembered
+from undertow.tracker.tracking import RECENT, learned_nonsense, remembered
 
 SHAPE, NOISE = (6, 5), 0.1
 
@@ -150,3 +151,31 @@ def test_the_first_slice_leaves_the_types_of_all_arrays():
 def test_the_middle_of_rows_is_their_median(rows):
     x = np.random.default_rng(rows).normal(size=(rows, 5)).astype(np.float32)
     np.testing.assert_allclose(step.middle(jnp.asarray(x)), np.median(x, axis=0), rtol=1e-6)
+
+
+def spoilt(count, share=0.15):
+    """Slices of level streams, a share of the entries grossly off; True where they are."""
+    draw = np.random.default_rng(5)
+    values = 5 + draw.normal(size=(6, 5)) + 0.1 * draw.normal(size=(count, 6, 5))
+    bad = draw.random(values.shape) < share
+    return values + 500 * bad, bad
+
+
+def test_first_slices_are_learned_anew_only_where_much_is_off_and_all_are_there():
+    recent = tuple(as_slice(x) for x in spoilt(20)[0])
+    clean = tuple(as_slice(x) for x in spoilt(20, 0)[0])
+    assert [n for n in range(1, 21) if learned_nonsense(Frame(), recent[:n], n)] == [5, 10, 20]
+    assert not any(learned_nonsense(Frame(), clean[:n], n) for n in range(1, 21))
+    assert not learned_nonsense(Frame(), recent, 40)
+    assert not learned_nonsense(None, recent, 20)
+
+
+@pytest.mark.slow
+def test_much_that_is_off_from_the_first_slice_on_is_found():
+    model, found = ut.Tracker(), []
+    values, bad = spoilt(45)
+    for x in values:
+        found.append(model.update(x).outlier_probability > 0.5)
+    flagged = np.stack(found)[20:]
+    assert flagged[bad[20:]].mean() > 0.9
+    assert flagged[~bad[20:]].mean() < 0.05

@@ -16,8 +16,9 @@ MEMORY = 0.97
 """Forgetting, per observation of the entry."""
 PRIOR_COUNT = 5.0
 """Observations that the other entries are worth to an entry."""
-FARTHEST = 3.0
-"""Standard deviations beyond which an error adds no more: it may be an outlier not noticed."""
+FARTHEST, WITHIN = 1.5, 0.778
+"""Standard deviations beyond which an error adds no more, and the mean square of normal ones that are bounded so: the
+scale is Huber's, which a third of the observations can spoil, and not a tenth as with a bound of three."""
 SMALLEST = 1e-6
 """Least factor."""
 
@@ -60,7 +61,7 @@ def learned(known: Calibration, errors: Array, variances: Array, weights: Array)
         weights: Of observations (n,), 0 where there is none.
     """
     observed = weights > 0
-    seen = jnp.minimum(errors**2 / variances, FARTHEST**2 * factors(known))
+    seen = jnp.minimum(errors**2 / variances, FARTHEST**2 * factors(known)) / WITHIN
     keep = 1 - (1 - MEMORY) * weights
     return Calibration(
         squares=jnp.where(observed, keep * known.squares + weights * seen, known.squares),

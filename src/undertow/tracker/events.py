@@ -15,6 +15,8 @@ from undertow.model.flags import Flags
 BELIEVED_AFTER, CHANCE = 4, 1e-3
 """Flagged slices in a row, all on the same side, after which a change is believed to last; more where outliers are so
 many that chance alone would give such a row in more than this fraction of the slices."""
+MOST_SUPPORT = 1000
+"""More is not counted."""
 OFF_FRACTION = 0.5
 """A slice is wrong as a whole if more than this fraction of its observed entries is flagged."""
 FEWEST_ENTRIES = 4
@@ -41,7 +43,10 @@ class Events:
     """Counts per entry (n,), of observed slices.
 
     Attributes:
-        run: Flagged slices in a row; negative where they lie below what is expected.
+        run: Flagged slices in a row, one less for every one between them that is not; negative where they lie below
+            what is expected.
+        support: Observations in a row, up to `MOST_SUPPORT`, that were as expected since the entry was first seen or
+            last changed.
         off_run: Slices in a row that were wrong as a whole.
         value: The last observed.
         repeats: How often in a row it came.
@@ -58,6 +63,7 @@ class Events:
     """
 
     run: Array
+    support: Array
     off_run: Array
     value: Array
     repeats: Array
@@ -94,6 +100,7 @@ def init(entries: int) -> Events:
     zero, number = jnp.zeros(entries, jnp.int32), jnp.zeros(())
     return Events(
         run=zero,
+        support=zero,
         off_run=number.astype(jnp.int32),
         value=jnp.full(entries, jnp.nan, jnp.float32),
         repeats=zero,
@@ -126,13 +133,15 @@ def _run(events: Events, probability: Array, innovation: Array, mask: Array) -> 
     side = jnp.where(innovation > 0, 1, -1)
     flagged = mask & (probability > 0.5)
     longer = jnp.where(jnp.sign(events.run) == side, events.run + side, side)
-    return jnp.where(flagged, longer, jnp.where(mask, 0, events.run))
+    return jnp.where(flagged, longer, jnp.where(mask, events.run - jnp.sign(events.run), events.run))
 
 
 def _needed(events: Events, rate: Array | float, mask: Array) -> Array:
-    """Flagged slices in a row that are more than chance, or as many as were asked for."""
-    likely = jnp.log(CHANCE / jnp.maximum(mask.sum(), 1)) / jnp.log(jnp.clip(rate, 1e-9, 0.9))
-    return jnp.where(events.after > 0, events.after, jnp.maximum(jnp.ceil(likely), BELIEVED_AFTER).astype(jnp.int32))
+    """Flagged slices (n,) that are more than chance and than what spoke for the level, or as many as were asked for."""
+    odds = jnp.clip(rate / (1 - rate), 1e-9, 0.9)
+    likely = jnp.log(CHANCE / jnp.maximum(mask.sum(), 1)) / jnp.log(odds)
+    many = jnp.maximum(jnp.ceil(likely), BELIEVED_AFTER).astype(jnp.int32)
+    return jnp.where(events.after > 0, events.after, jnp.minimum(many, jnp.maximum(events.support, 1) + 1))
 
 
 def _surprising(events: Events, surprise: Array | float, mask: Array) -> Array:
@@ -174,7 +183,8 @@ def decide(
     off = _off(probability, mask) | _surprising(events, surprise, mask)
     same, flagged = mask & (values == events.value), mask & (probability > 0.5)
     repeating = _no_chance(events, events.repeats + 1) & (events.moves >= KNOWN_AFTER)
-    stuck = same & repeating & (events.stuck | (events.run != 0) | flagged)
+    off_before = (events.run != 0) & (events.flagged_for > 0)
+    stuck = same & repeating & (events.stuck | off_before | flagged)
     believed = (jnp.abs(_run(events, probability, innovation, mask)) >= _needed(events, rate, mask)) & ~stuck
     moving = (mask & ~same).any()  # a stream that repeats one slice has not changed
     # Never later than usual: of a slice that is wrong as a whole nothing is learned.
@@ -205,8 +215,11 @@ def learned(
     record = jnp.where(events.known > 0, record, surprise)
     repeats = jnp.where(mask, jnp.where(same, events.repeats + 1, 0), events.repeats)
     lasting = mask.any()
+    believed = found.accept & mask
+    support = jnp.where(believed, jnp.abs(run), events.support + (mask & (probability <= 0.5)))
     return Events(
-        run=jnp.where(jnp.abs(run) >= _needed(events, rate, mask), 0, run),
+        run=jnp.where(believed | (jnp.abs(run) >= _needed(events, rate, mask)), 0, run),
+        support=jnp.minimum(support, MOST_SUPPORT),
         off_run=jnp.where(lasting, jnp.where(found.slice_off, events.off_run + 1, 0), events.off_run),
         value=jnp.where(mask, values, events.value),
         repeats=repeats,

@@ -196,9 +196,10 @@ class Trackers:
                 recent, used = tracking.remembered(past.recent, own), past.used + 1
                 frames = tracking.next_frames(past.frame, recent, used)
                 best = replace(self.blank, frame=past.frame, recent=recent, seen=past.seen, used=used, history=history)
-                if frames not in ((), (past.frame,)):
-                    best = tracking.tried(best, frames)
-                changed = best.frame != past.frame
+                again = tracking.learned_nonsense(past.frame, recent, used)
+                if again or frames not in ((), (past.frame,)):
+                    best = tracking.tried(best, frames, again)
+                changed = again or best.frame != past.frame
                 if changed and past.season is not None:
                     best = tracking.settled(self._taken(member), best)
                     past = replace(past, season=best.season, ahead=best.ahead)

@@ -18,6 +18,10 @@ from undertow.tracker.scales import LINEAR, LOG, ROOT
 
 ODD = 30.0
 """A slice is odd if its typical size differs from that of the others by more than this factor."""
+FEWEST_SLICES = 5
+"""Slices from which on entries are compared with what is usual of them."""
+MANY_GROSS = 0.04
+"""Fraction of the observed entries that are grossly off, from which on the first slices are not believed."""
 BINS = 8
 """Groups of changes by size."""
 FEWEST_CHANGES = 40
@@ -86,7 +90,10 @@ def choose(recent: Sequence[Slice], current: Frame | None = None, scale: int | N
 
 
 def usual_slices(recent: Sequence[Slice]) -> list[Slice]:
-    """Those that are not of another size than most."""
+    """Those that are not of another size than most, without entries that are grossly off.
+
+    Which these are does not depend on a scale, and what comes first is seen in the light of what came later.
+    """
     sizes = np.array([_size(one) for one in recent])
     known = sizes > 0
     if not known.any():
@@ -94,7 +101,38 @@ def usual_slices(recent: Sequence[Slice]) -> list[Slice]:
     # Where there are two, the later one decides: the answer is about that one.
     middle = np.median(sizes[known]) if known.sum() > 2 else sizes[known][-1]
     usual = known & (sizes < ODD * middle) & (sizes > middle / ODD)
-    return [one for one, fits in zip(recent, usual, strict=True) if fits]
+    return _without_gross([one for one, fits in zip(recent, usual, strict=True) if fits])
+
+
+def misled(recent: Sequence[Slice]) -> bool:
+    """Whether so many entries are grossly off that who learned these slices as they came has learned nonsense."""
+    usual = usual_slices(recent)
+    kept, observed = (sum(int(one.mask.sum()) for one in some) for some in (usual, recent))
+    return len(usual) == len(recent) and kept < (1 - MANY_GROSS) * observed
+
+
+def _without_gross(recent: list[Slice]) -> list[Slice]:
+    """Without entries `ODD` times farther from their median than they, or the others that move, usually are."""
+    if len(recent) < FEWEST_SLICES:
+        return recent
+    values = np.array([np.where(one.mask, one.values, np.nan).ravel() for one in recent], np.float64)
+    away = np.abs(values - _medians(values))
+    moving = away[away > 0]
+    if not moving.size:
+        return recent
+    far = away > ODD * np.maximum(_medians(away), np.median(moving))
+    return [
+        Slice(one.values, one.mask & ~off.reshape(one.shape)) if off.any() else one
+        for one, off in zip(recent, far, strict=True)
+    ]
+
+
+def _medians(rows: Floats) -> Floats:
+    """Of every column (T, n) → (n,), without what is NaN; NaN where there is nothing else."""
+    ordered, count = np.sort(rows, axis=0), (~np.isnan(rows)).sum(axis=0)
+    middle = np.stack([np.maximum(count - 1, 0) // 2, count // 2])
+    found: Floats = np.take_along_axis(ordered, middle, axis=0).mean(axis=0)
+    return found
 
 
 def _size(one: Slice) -> float:

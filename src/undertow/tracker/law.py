@@ -83,6 +83,13 @@ def outlier_probability(law: Law, u: Array) -> Array:
     return jax.nn.sigmoid(wrong - clean)
 
 
+def precision(law: Law, u: Array) -> Array:
+    """What a clean innovation is worth, 1 at most: E of the precision of a t variate, over that in the middle."""
+    tails = jnp.asarray(TAILS)[law.chosen]
+    worth: Array = jnp.minimum(1, (tails + 1) / (tails + (u / law.scale[law.chosen]) ** 2))
+    return worth
+
+
 def rate(law: Law) -> Array:
     """π: the fraction of outliers."""
     return law.rate[law.chosen].sum()

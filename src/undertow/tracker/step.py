@@ -251,7 +251,8 @@ def judge(
     found = events.decide(core.events, probability, innovation, values, mask, surprise, law.rate(core.law))
     probability = jnp.where((found.slice_off & mask) | found.stuck, 1, probability)
     withheld = jnp.where(found.accept, 0, probability)
-    learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * ~found.slice_off
+    worth = jnp.where(found.accept | early, 1, law.precision(core.law, innovation))
+    learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * worth * ~found.slice_off
     # What is not far off counts even if it is flagged, or flags would make errors look smaller and give more flags.
     counted = jnp.where(jnp.abs(innovation) < FAR, weight * ~found.slice_off, learn)
     news, doubtful = events.news(core.events, values), law.rate(core.law) > IMPLAUSIBLE

@@ -86,17 +86,20 @@ def _batches(ready: Sequence[_Ready]) -> list[Learned]:
 
 def _framed(ready: Sequence[_Ready]) -> list[_Ready]:
     """`tracking.framed` for all; frames that are to be tried are tried together."""
-    made, asked = list(ready), dict[int, tuple[Frame, ...]]()
+    made, asked, again = list(ready), dict[int, tuple[Frame, ...]](), set[int]()
     for number, one in enumerate(ready):
         if one.given.mask.any():
             state = tracking.recalled(one.state, one.given)
             made[number] = replace(one, state=state)
             frames = tracking.next_frames(state.frame, state.recent, state.used)
-            if frames not in ((), (state.frame,)):
+            if state.frame and tracking.learned_nonsense(state.frame, state.recent, state.used):
+                again.add(number)
+                asked[number] = frames or (state.frame,)
+            elif frames not in ((), (state.frame,)):
                 asked[number] = frames
     chosen = {number: made[number].state for number in asked}
     best = _best(asked, {number: usual_slices(state.recent[:-1]) for number, state in chosen.items()})
-    changed = [number for number, state in chosen.items() if best[number] != state.frame]
+    changed = [number for number, state in chosen.items() if number in again or best[number] != state.frame]
     replayed = _replayed([replace(chosen[number], frame=best[number]) for number in changed])
     for number, state in zip(changed, replayed, strict=True):
         made[number] = replace(made[number], state=tracking.settled(chosen[number], state))

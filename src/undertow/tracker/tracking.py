@@ -22,7 +22,7 @@ from undertow.tracker import events, scales, step, trials
 from undertow.tracker import season as seasons
 from undertow.tracker.ahead import Ahead, follow, look_ahead
 from undertow.tracker.clock import Clock, advanced
-from undertow.tracker.frame import Frame, choose, usual_slices
+from undertow.tracker.frame import Frame, choose, misled, usual_slices
 from undertow.tracker.output import TrackerOutput
 from undertow.tracker.predictors.cp import CP, configs
 from undertow.tracker.scales import LINEAR
@@ -175,14 +175,19 @@ def copied(state: Tracking) -> Tracking:
 def _in_frame(state: Tracking) -> Tracking:
     """With origin, unit and scale that suit the recent slices; where they change, these are learned anew."""
     frames = next_frames(state.frame, state.recent, state.used)
-    return state if frames in ((), (state.frame,)) else settled(state, tried(state, frames))
+    again = learned_nonsense(state.frame, state.recent, state.used)
+    if frames in ((), (state.frame,)) and not again:
+        return state
+    return settled(state, tried(state, frames, again))
 
 
 def settled(state: Tracking, best: Tracking) -> Tracking:
-    """In the frame of `best`, which has learned the recent slices anew in it, unless that is the one in use."""
-    if best.frame == state.frame:
+    """In the frame of `best`, which has learned the recent slices anew in it, unless that is the same state."""
+    if best is state:
         return state
-    season, ahead = reframed(state.season, state.ahead, state.frame, best.frame)
+    season, ahead = state.season, state.ahead
+    if best.frame != state.frame:
+        season, ahead = reframed(season, ahead, state.frame, best.frame)
     core = best.core
     if season is not None and season.periods:  # it took no part in what was learned anew
         core = replace(core, past_gram=state.core.past_gram)
@@ -214,8 +219,7 @@ def _scaled(x: Array, scale: Array) -> Array:
 
 def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> tuple[Frame, ...]:
     """Frames to be tried on the newest of these slices; none, or the current one, where nothing is to be done."""
-    reviewed = used in REVIEWS or (used % RECENT == 0 and (used // RECENT).bit_count() == 1)
-    if current is not None and not reviewed and not _another_size(current, recent):
+    if current is not None and not _reviewed(used) and not _another_size(current, recent):
         return ()
     wanted = choose(recent, current)
     if wanted is None:
@@ -225,13 +229,25 @@ def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> 
     return wanted, choose(recent, current, LINEAR) or wanted
 
 
-def tried(state: Tracking, frames: tuple[Frame, ...]) -> Tracking:
-    """In the first of these frames, unless the recent slices are predicted clearly better in another: learned anew."""
+def learned_nonsense(current: Frame | None, recent: tuple[Slice, ...], used: int) -> bool:
+    """Whether the first slices, which are all still there, are to be learned anew for what was grossly off in them."""
+    return current is not None and _reviewed(used) and len(recent) == used and misled(recent)
+
+
+def _reviewed(used: int) -> bool:
+    return used in REVIEWS or (used % RECENT == 0 and (used // RECENT).bit_count() == 1)
+
+
+def tried(state: Tracking, frames: tuple[Frame, ...], again: bool = False) -> Tracking:
+    """In the first of these frames, unless the recent slices are predicted clearly better in another: learned anew.
+
+    The same state where the frame stays as it is, unless slices are to be learned `again`.
+    """
     past = usual_slices(state.recent[:-1])
-    best = frames[0]
+    best = frames[0] if frames else state.frame
     if len(frames) > 1 and past:
         best = trials.best_of(frames, trials.losses([(one, past) for one in frames], len(frames)))
-    return state if best == state.frame else replayed(replace(state, frame=best))
+    return state if best == state.frame and not again else replayed(replace(state, frame=best))
 
 
 def replayed(state: Tracking) -> Tracking:

@@ -27,8 +27,9 @@ PRIOR_COUNT = 3.0
 MOST_SURPRISE = 1e4
 """Largest squared error over its expectation that counts: beyond it, rounding decides between paces, and the compiler
 may round the same number in two ways."""
-FARTHEST = 3.0
-"""Standard deviations beyond which an innovation adds no more to the noise: it may be an outlier not noticed."""
+FARTHEST, WITHIN = 1.5, 0.778
+"""Standard deviations beyond which an innovation adds no more to the noise, and the mean square of normal ones that are
+bounded so."""
 WIDEST = 1e4
 """Largest variance of a level over that of the noise."""
 
@@ -98,7 +99,7 @@ class Level:
         keep = 1 - (1 - MEMORY) * informative
         likelihood = -0.5 * informative * (surprise + jnp.log(expected))
         known = (informative > 0) & state.seen
-        bounded = jnp.minimum(error**2, FARTHEST**2 * expected)
+        bounded = jnp.minimum(error**2, FARTHEST**2 * expected) / WITHIN
         gain = weight * predicted / (weight * predicted + 1)
         after = LevelState(
             mean=jnp.where(first, given.values, state.mean + gain * error),
