@@ -22,7 +22,9 @@ from undertow.tracker.law import (
     Law,
     init,
     outlier_probability,
-    precision,
+    rate,
+    with_outliers,
+    worth,
 )
 
 learned = jax.jit(module.learned)
@@ -90,10 +92,16 @@ def test_probability_is_that_of_bayes():
     np.testing.assert_array_equal(probability_of(law, -u), probability_of(law, u))
 
 
-def test_an_innovation_is_worth_its_expected_precision():
-    u = np.array([0.0, 1.0, 8.0, 1e15, np.inf], np.float32)
-    nu, found = float(TAILS[2]), np.asarray(precision(law_with(scale=2.0, rate=0.05), u))
-    np.testing.assert_allclose(found, np.minimum(1, (nu + 1) / (nu + (u.astype(float) / 2) ** 2)), rtol=1e-5)
+def test_what_is_far_off_is_worth_the_less_the_farther():
+    u = np.array([0.0, -5.9, 12.0, -60.0, 1e15, np.inf], np.float32)
+    found = worth(law_with(scale=2.0, rate=0.05), u)
+    np.testing.assert_allclose(found, [1, 1, 0.25, 0.01, 0, 0], rtol=1e-5, atol=1e-6)
+
+
+def test_outliers_that_are_known_of_are_expected():
+    for share in (0.05, 0.2):
+        known = with_outliers(run(lambda: np.random.default_rng(0).normal(size=50), 20), 1000 * share)
+        assert float(rate(known)) == pytest.approx(share, rel=0.5)
 
 
 def test_probability_grows_with_size_and_is_never_nan():

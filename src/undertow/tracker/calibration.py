@@ -12,13 +12,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import register_dataclass
 
+from undertow.tracker import huber
+
 MEMORY = 0.97
 """Forgetting, per observation of the entry."""
 PRIOR_COUNT = 5.0
 """Observations that the other entries are worth to an entry."""
-FARTHEST, WITHIN = 1.5, 0.778
-"""Standard deviations beyond which an error adds no more, and the mean square of normal ones that are bounded so: the
-scale is Huber's, which a third of the observations can spoil, and not a tenth as with a bound of three."""
 SMALLEST = 1e-6
 """Least factor."""
 
@@ -51,7 +50,9 @@ def factors(known: Calibration) -> Array:
     return jnp.maximum((known.squares + PRIOR_COUNT * shared) / (known.count + PRIOR_COUNT), SMALLEST)
 
 
-def learned(known: Calibration, errors: Array, variances: Array, weights: Array) -> Calibration:
+def learned(
+    known: Calibration, errors: Array, variances: Array, weights: Array, bound: Array | float = huber.LOOSE
+) -> Calibration:
     """With one more slice.
 
     Args:
@@ -59,9 +60,10 @@ def learned(known: Calibration, errors: Array, variances: Array, weights: Array)
         errors: Of the predictors (K, n).
         variances: As they claim them (K, n).
         weights: Of observations (n,), 0 where there is none.
+        bound: Standard deviations beyond which an error adds no more: it may be an outlier not noticed.
     """
     observed = weights > 0
-    seen = jnp.minimum(errors**2 / variances, FARTHEST**2 * factors(known)) / WITHIN
+    seen = jnp.minimum(errors**2 / variances, bound**2 * factors(known)) / huber.within(bound)
     keep = 1 - (1 - MEMORY) * weights
     return Calibration(
         squares=jnp.where(observed, keep * known.squares + weights * seen, known.squares),

@@ -34,6 +34,8 @@ NEAREST, FARTHEST = 3.0, 1e6
 """Between these multiples of s lies an outlier."""
 BANDS = 11
 """Half orders of magnitude between these, each with a rate of its own."""
+GROSS = 30.0
+"""Standard deviations that are far off whatever the law."""
 MOST = 0.4
 """Largest π."""
 ITERATIONS = 4
@@ -83,11 +85,13 @@ def outlier_probability(law: Law, u: Array) -> Array:
     return jax.nn.sigmoid(wrong - clean)
 
 
-def precision(law: Law, u: Array) -> Array:
-    """What a clean innovation is worth, 1 at most: E of the precision of a t variate, over that in the middle."""
-    tails = jnp.asarray(TAILS)[law.chosen]
-    worth: Array = jnp.minimum(1, (tails + 1) / (tails + (u / law.scale[law.chosen]) ** 2))
-    return worth
+def worth(law: Law, u: Array) -> Array:
+    """What an innovation is worth to those who learn, in [0, 1]: beyond `NEAREST` s the less, the farther.
+
+    Nearer ones count in full, or the means of skewed laws, as of counts, would be drawn to what is most frequent.
+    """
+    size = jnp.abs(u) / law.scale[law.chosen]
+    return (NEAREST / jnp.maximum(size, NEAREST)) ** 2
 
 
 def rate(law: Law) -> Array:
@@ -107,6 +111,13 @@ def learned(law: Law, u: Array, observed: Array) -> Law:
     chosen = jnp.argmax((counts * jnp.logaddexp(clean, wrong)).sum(1)).astype(jnp.int32)
     flagged = outlier_probability(Law(counts, law.scale, law.rate, chosen, law.spread), jnp.asarray(CENTRES))
     return Law(counts, law.scale, law.rate, chosen, _spread(counts * (1 - flagged)))
+
+
+def with_outliers(law: Law, count: Array | float) -> Law:
+    """The law with so many outliers more, of any size."""
+    far = jnp.asarray(CENTRES > GROSS, jnp.float32)
+    law = Law(law.counts + count * far / far.sum(), law.scale, law.rate, law.chosen, law.spread)
+    return learned(law, jnp.zeros(1), jnp.zeros(1, bool))
 
 
 def _improved(law: Law) -> Law:

@@ -16,7 +16,7 @@ from jax.tree_util import register_dataclass
 
 from undertow.programs.program import program
 from undertow.programs.runtime import MIDDLING
-from undertow.tracker import calibration, events, law, scales
+from undertow.tracker import calibration, events, huber, law, scales
 from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, averaged, discounted, simplex_weights
 from undertow.tracker.predictors.base import Given, Prediction, Predictor
 from undertow.tracker.predictors.covariance import covariances
@@ -251,7 +251,7 @@ def judge(
     found = events.decide(core.events, probability, innovation, values, mask, surprise, law.rate(core.law))
     probability = jnp.where((found.slice_off & mask) | found.stuck, 1, probability)
     withheld = jnp.where(found.accept, 0, probability)
-    worth = jnp.where(found.accept | early, 1, law.precision(core.law, innovation))
+    worth = jnp.where(found.accept | early, 1, law.worth(core.law, innovation))
     learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * worth * ~found.slice_off
     # What is not far off counts even if it is flagged, or flags would make errors look smaller and give more flags.
     counted = jnp.where(jnp.abs(innovation) < FAR, weight * ~found.slice_off, learn)
@@ -259,7 +259,8 @@ def judge(
     counted, noise = (
         jnp.where(doubtful, weight * ~(found.slice_off | found.stuck), one) * news for one in (counted, learn)
     )
-    calibrated = calibration.learned(core.calibration, values - means, said.claimed, counted * (core.seen > 1))
+    claims, bound = (values - means, said.claimed), huber.bound(law.rate(core.law))
+    calibrated = calibration.learned(core.calibration, *claims, counted * (core.seen > 1), bound)
     held = _held_out(values, mask, core.seen)
     return Verdict(
         mean=mean,
@@ -423,7 +424,7 @@ def learn(
     """
     level_state = restart(core.level, verdict.changed & mask, values)
     before = LEVEL.predict(level_state, Given(values, verdict.learn, core.last))
-    given = Given(values, verdict.learn, before.mean, verdict.noise)
+    given = Given(values, verdict.learn, before.mean, verdict.noise, huber.bound(law.rate(core.law)))
     level, level_mean = LEVEL.learn(level_state, given)
     others = [one.learn(state, given) for one, state in zip(OTHERS, core.others, strict=True)]
     means = jnp.vstack([level_mean, *(mean for _, mean in others), season, *(mean.ravel() for mean in from_cp)])

@@ -127,7 +127,7 @@ def _replayed(states: Sequence[Tracking]) -> list[Tracking]:
         learned = _batches([_Ready(made[number], past[number][position], None) for number in some])
         for number, (state, _) in zip(some, learned, strict=True):
             made[number] = state
-    return made
+    return [tracking.expecting(state) for state in made]
 
 
 def _fitting(model: CP) -> CP:

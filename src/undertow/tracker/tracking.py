@@ -18,7 +18,7 @@ from undertow.inputs.dense import Slice
 from undertow.model.flags import Flags
 from undertow.programs.program import program
 from undertow.programs.runtime import MIDDLING
-from undertow.tracker import events, scales, step, trials
+from undertow.tracker import events, law, scales, step, trials
 from undertow.tracker import season as seasons
 from undertow.tracker.ahead import Ahead, follow, look_ahead
 from undertow.tracker.clock import Clock, advanced
@@ -255,7 +255,20 @@ def replayed(state: Tracking) -> Tracking:
     fresh = anew(start(state.shape), state)
     for earlier in usual_slices(state.recent[:-1]):
         fresh, _ = _learned(fresh, earlier)
-    return fresh
+    return expecting(fresh)
+
+
+def expecting(fresh: Tracking) -> Tracking:
+    """What has learned the recent slices without what was grossly off, expecting as much from now on."""
+    past = fresh.recent[:-1]
+    usual = usual_slices(past)
+    gross = sum(int(one.mask.sum()) for one in past) - sum(int(one.mask.sum()) for one in usual)
+    if len(usual) < len(past) or not gross:
+        return fresh
+    return replace(fresh, core=replace(fresh.core, law=_expected(fresh.core.law, np.float32(gross))))
+
+
+_expected = program()(law.with_outliers)
 
 
 def anew(blank: Tracking, state: Tracking) -> Tracking:

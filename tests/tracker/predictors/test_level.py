@@ -4,9 +4,10 @@ import jax
 import numpy as np
 import pytest
 
+from undertow.tracker import huber
 from undertow.tracker.predictors import level as levels
 from undertow.tracker.predictors.base import Given
-from undertow.tracker.predictors.level import FARTHEST, MEMORY, PRIOR_COUNT, RATIOS, TEMPER, WITHIN, Level, restart
+from undertow.tracker.predictors.level import MEMORY, PRIOR_COUNT, RATIOS, TEMPER, Level, restart
 
 ENTRIES, SLICES, NEVER = 7, 12, 5
 predict, learn = jax.jit(Level().predict), jax.jit(Level().learn)
@@ -54,7 +55,7 @@ class Plain:
         gain = predicted / (predicted + 1 / weight)  # an observation of weight w has the noise r / w
         self.m, self.p = self.m + gain * error, 1 / (1 / predicted + weight)
         expected = noise * (predicted + 1)
-        bounded = min(error**2, FARTHEST**2 * expected) / WITHIN
+        bounded = min(error**2, huber.LOOSE**2 * expected) / float(huber.within(huber.LOOSE))
         keep = 1 - (1 - MEMORY) * weight
         self.squares = keep * self.squares + weight * bounded / (predicted + 1)
         self.count = keep * self.count + weight

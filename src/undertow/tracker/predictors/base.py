@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from jax import Array
 from jax.tree_util import register_dataclass
 
+from undertow.tracker import huber
+
 
 @register_dataclass
 @dataclass(frozen=True)
@@ -36,12 +38,14 @@ class Given:
         weights: Of every observation in [0, 1]; 0 where there is none, or where it is withheld.
         level: What the local level predicts, for predictors that work on deviations from it.
         noise: Weights with which observations tell of the noise; None where they are the same.
+        bound: Standard deviations beyond which an error tells no more of it: it may be an outlier not noticed.
     """
 
     values: Array
     weights: Array
     level: Array
     noise: Array | None = None
+    bound: Array | float = huber.LOOSE
 
 
 class Predictor(Protocol):

@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import register_dataclass
 
+from undertow.tracker import huber
 from undertow.tracker.predictors.base import Given, Prediction
 
 RATIOS = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0], np.float32)
@@ -27,9 +28,6 @@ PRIOR_COUNT = 3.0
 MOST_SURPRISE = 1e4
 """Largest squared error over its expectation that counts: beyond it, rounding decides between paces, and the compiler
 may round the same number in two ways."""
-FARTHEST, WITHIN = 1.5, 0.778
-"""Standard deviations beyond which an innovation adds no more to the noise, and the mean square of normal ones that are
-bounded so."""
 WIDEST = 1e4
 """Largest variance of a level over that of the noise."""
 
@@ -99,7 +97,7 @@ class Level:
         keep = 1 - (1 - MEMORY) * informative
         likelihood = -0.5 * informative * (surprise + jnp.log(expected))
         known = (informative > 0) & state.seen
-        bounded = jnp.minimum(error**2, FARTHEST**2 * expected) / WITHIN
+        bounded = jnp.minimum(error**2, given.bound**2 * expected) / huber.within(given.bound)
         gain = weight * predicted / (weight * predicted + 1)
         after = LevelState(
             mean=jnp.where(first, given.values, state.mean + gain * error),
