@@ -40,6 +40,15 @@ def test_broken_connections_are_tried_again_only_with_a_sequence_number():
         Client(transport=answering(broken, OK)).push("a", np.zeros(3))
 
 
+def test_who_waits_for_a_restart_is_back_soon_after_it(monkeypatch):
+    pauses = []
+    monkeypatch.setattr("undertow.client.clock.sleep", pauses.append)
+    gone = [httpx.ConnectError("refused")] * 24
+    assert Client(transport=answering(*gone, OK)).push("a", np.zeros(3), sequence=0)["next"] == 1
+    assert sum(pauses) > 10  # a service that starts on a busy machine is waited for
+    assert max(pauses) <= 1
+
+
 def test_refusals_are_sentences():
     refused = (422, {"error": "slice 0: too small"})
     with pytest.raises(ClientError, match="too small") as error:

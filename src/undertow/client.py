@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import random
 import time as clock
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,8 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 
-_RETRIES = 8
-_LONGEST = 30.0  # seconds between two tries
+_RETRIES = 32  # about half a minute: a service that was killed is back by then
+_LONGEST = 1.0  # seconds between two tries; longer ones would go on when the service is back
 _TIMEOUT = 600.0  # the first slice of a shape compiles, which takes minutes on a busy machine
 
 
@@ -73,7 +74,7 @@ class _Requests:
         """Seconds until the next try; None where there is nothing to try again. ``answer`` None: no connection."""
         if attempt >= _RETRIES or (answer is not None and answer.status_code not in (429, 503)):
             return None
-        backoff = min(_LONGEST, 0.1 * 2**attempt)
+        backoff = min(_LONGEST, 0.1 * 2**attempt) * random.uniform(0.5, 1)  # not all clients at the same moment
         return backoff if answer is None else float(answer.headers.get("retry-after", backoff))
 
     @staticmethod
