@@ -151,11 +151,11 @@ def test_labels_come_and_go(spark, tmp_path, output):
     schema = "router string, src string, dst string, bytes double, at timestamp"
     rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(str(_files(tables, tmp_path)))
     learned = ut.spark.apply(
-        rows, modes=modes, model=streams.model("tracker"), shards=2, output=output, ttl="20 minutes", **streams.NAMES
+        rows, modes=modes, model=streams.model("cp"), shards=2, output=output, ttl="20 minutes", **streams.NAMES
     )
     query = learned.writeStream.format("memory").queryName(output).trigger(availableNow=True)
     query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
-    found, wanted = spark.table(output).toPandas(), streams.undisturbed(tables, "tracker", modes, 2, ttl=1200 * 10**6)
+    found, wanted = spark.table(output).toPandas(), streams.undisturbed(tables, "cp", modes, 2, ttl=1200 * 10**6)
     if output == "slices":
         _same(found, wanted)
         last = found.sort_values("at").groupby("router").src.last()
