@@ -138,6 +138,14 @@ def test_what_was_asked_for_is_not_shortened_at_the_beginning():
     assert [bool(run.slice([3]).accept[3]) for _ in range(6)] == [*[False] * 5, True]
 
 
+def test_an_outlier_among_those_of_a_change_is_not_the_new_level():
+    run = Run()
+    for _ in range(BELIEVED_AFTER - 1):
+        run.slice([3])
+    assert not run.slice([3], sides=10).accept.any()
+    assert run.slice([3]).accept[3]
+
+
 def test_many_outliers_of_an_entry_that_is_mostly_right_are_no_change():
     run, rng = Run(), np.random.default_rng(3)
     assert not any(run.slice([3] if rng.random() < 0.2 else [], rate=0.2).accept.any() for _ in range(300))

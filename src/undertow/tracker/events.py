@@ -15,6 +15,8 @@ from undertow.model.flags import Flags
 BELIEVED_AFTER, CHANCE = 4, 1e-3
 """Flagged slices in a row, all on the same side, after which a change is believed to last; more where outliers are so
 many that chance alone would give such a row in more than this fraction of the slices."""
+LIKE_OTHERS = 2.0
+"""Times the distance of the nearest of a run, up to which an observation can be the new level."""
 MOST_SUPPORT = 1000
 """More is not counted."""
 OFF_FRACTION = 0.5
@@ -45,6 +47,7 @@ class Events:
     Attributes:
         run: Flagged slices in a row, one less for every one between them that is not; negative where they lie below
             what is expected.
+        nearest: Of these, the least distance from what is expected, in standard deviations.
         support: Observations in a row, up to `MOST_SUPPORT`, that were as expected since the entry was first seen or
             last changed.
         off_run: Slices in a row that were wrong as a whole.
@@ -63,6 +66,7 @@ class Events:
     """
 
     run: Array
+    nearest: Array
     support: Array
     off_run: Array
     value: Array
@@ -100,6 +104,7 @@ def init(entries: int) -> Events:
     zero, number = jnp.zeros(entries, jnp.int32), jnp.zeros(())
     return Events(
         run=zero,
+        nearest=jnp.full(entries, jnp.inf, jnp.float32),
         support=zero,
         off_run=number.astype(jnp.int32),
         value=jnp.full(entries, jnp.nan, jnp.float32),
@@ -134,6 +139,18 @@ def _run(events: Events, probability: Array, innovation: Array, mask: Array) -> 
     flagged = mask & (probability > 0.5)
     longer = jnp.where(jnp.sign(events.run) == side, events.run + side, side)
     return jnp.where(flagged, longer, jnp.where(mask, events.run - jnp.sign(events.run), events.run))
+
+
+def _nearest(events: Events, run: Array, innovation: Array, mask: Array) -> Array:
+    """The least distance in the run, this slice included; infinite without one."""
+    goes_on = jnp.where(jnp.sign(events.run) == jnp.sign(run), events.nearest, jnp.inf)
+    longer = mask & (jnp.abs(run) > jnp.where(jnp.isinf(goes_on), 0, jnp.abs(events.run)))
+    return jnp.where(longer, jnp.minimum(goes_on, jnp.abs(innovation)), goes_on)
+
+
+def _lasts(run: Array, nearest: Array, innovation: Array, needed: Array) -> Array:
+    """Whether the run is long enough, and this is no outlier among its own: the level would begin anew far off."""
+    return (jnp.abs(run) >= needed) & (jnp.abs(innovation) <= LIKE_OTHERS * nearest)
 
 
 def _needed(events: Events, rate: Array | float, mask: Array) -> Array:
@@ -185,7 +202,9 @@ def decide(
     repeating = _no_chance(events, events.repeats + 1) & (events.moves >= KNOWN_AFTER)
     off_before = (events.run != 0) & (events.flagged_for > 0)
     stuck = same & repeating & (events.stuck | off_before | flagged)
-    believed = (jnp.abs(_run(events, probability, innovation, mask)) >= _needed(events, rate, mask)) & ~stuck
+    run = _run(events, probability, innovation, mask)
+    nearest = _nearest(events, run, innovation, mask)
+    believed = _lasts(run, nearest, innovation, _needed(events, rate, mask)) & ~stuck
     moving = (mask & ~same).any()  # a stream that repeats one slice has not changed
     # Never later than usual: of a slice that is wrong as a whole nothing is learned.
     few = jnp.minimum(BELIEVED_AFTER, jnp.where(events.after > 0, events.after, BELIEVED_AFTER))
@@ -215,10 +234,12 @@ def learned(
     record = jnp.where(events.known > 0, record, surprise)
     repeats = jnp.where(mask, jnp.where(same, events.repeats + 1, 0), events.repeats)
     lasting = mask.any()
-    believed = found.accept & mask
+    believed, nearest = found.accept & mask, _nearest(events, run, innovation, mask)
+    needed = _needed(events, rate, mask)
     support = jnp.where(believed, jnp.abs(run), events.support + (mask & (probability <= 0.5)))
     return Events(
-        run=jnp.where(believed | (jnp.abs(run) >= _needed(events, rate, mask)), 0, run),
+        run=jnp.where(believed | _lasts(run, nearest, innovation, needed), 0, jnp.clip(run, -needed, needed)),
+        nearest=jnp.where(believed, jnp.inf, nearest),
         support=jnp.minimum(support, MOST_SUPPORT),
         off_run=jnp.where(lasting, jnp.where(found.slice_off, events.off_run + 1, 0), events.off_run),
         value=jnp.where(mask, values, events.value),
