@@ -138,6 +138,7 @@ def test_a_short_window_forgets_nothing():
         np.testing.assert_allclose(last.variance[(newest, *i)], covariance[-1, -1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_level_holds_its_value_through_a_gap_and_grows_unsure():
     rng = np.random.default_rng(5)
     values = 3.0 + 0.1 * rng.normal(size=(24, *SHAPE))

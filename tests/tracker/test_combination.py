@@ -55,6 +55,7 @@ def test_conditions_of_the_minimum():
         assert (gradient > 0.999).all()
 
 
+@pytest.mark.slow
 def test_problems_that_differ_in_the_size_of_errors_are_solved_as_one():
     rng = np.random.default_rng(4)
     for absent in (np.zeros(SIZE, bool), np.arange(SIZE) == 1):

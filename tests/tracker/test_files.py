@@ -102,6 +102,7 @@ def test_every_array_is_missed(content):
         refused((header, {key: array for key, array in arrays.items() if key != name}), "does not fit this Undertow")
 
 
+@pytest.mark.slow
 def test_every_field_of_the_header_is_missed(content):
     header, arrays = content
     for name in set(header) - {"kind", "state_version"}:

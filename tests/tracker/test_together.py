@@ -56,6 +56,7 @@ def test_each_gets_what_it_would_get_alone(monkeypatch):
     close(many[1].update(x[0, 1]), alone[1].update(x[0, 1]))  # and goes on alone
 
 
+@pytest.mark.slow
 def test_a_slice_that_is_refused_concerns_its_tracker_only():
     trackers = [ut.Tracker() for _ in range(3)]
     found = update_together(trackers, [np.ones(7), np.array([np.inf, 1.0]), "no numbers"])

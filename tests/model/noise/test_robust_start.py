@@ -77,6 +77,7 @@ def test_many_large_residuals_are_noise():
     assert many.scale[0] > 9
 
 
+@pytest.mark.slow
 def test_nothing_is_an_outlier_where_the_model_is_not_to_be_robust():
     _, state, factors, window = one_slice(robust=False)
     fit = fit_row(state, factors, off(window, (3, 4), by=2.0), 0.0)

@@ -98,6 +98,7 @@ def test_every_entry_is_predicted_without_itself(filled, steps, double):
     np.testing.assert_allclose(found.noise, noise, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_an_entry_that_is_withheld_misleads_nobody(double):
     """With no weight, an observation is predicted, and the others are, as if it had not been there."""
     core, values, mask, _ = made(LENGTH)
@@ -114,6 +115,7 @@ def test_an_entry_that_is_withheld_misleads_nobody(double):
     np.testing.assert_allclose(off.mean, clean.mean, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_several_models_say_together_what_each_says_alone(double):
     given, (_, values, mask, _) = [], made(LENGTH)
     for seed in (0, 1):
