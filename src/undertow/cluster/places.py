@@ -108,10 +108,10 @@ class Places:
         if self._plan.ttl is not None:
             for table in tables:
                 table.retire(time - self._plan.ttl)
-        entries = [
-            self._entry(self._known[number].split(SEPARATOR), tables, time, left) for number in different.tolist()
-        ]
-        return Placed(np.array(entries, np.int64)[which], self._labels(tables), left)
+        entries = np.zeros(len(different), np.int64)
+        for place in sorted(range(len(different)), key=lambda one: self._known[different[one]]):  # in whatever order
+            entries[place] = self._entry(self._known[different[place]].split(SEPARATOR), tables, time, left)
+        return Placed(entries[which], self._labels(tables), left)
 
     def _entry(self, labels: list[str], tables: list[Table], time: int, left: list[tuple[int, int]]) -> int:
         """Which one it is; −1 where one of its labels finds no room, or holds a separator: then none takes a place."""
