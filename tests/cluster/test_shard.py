@@ -136,7 +136,7 @@ def test_late_rows_and_unknown_labels_are_counted_and_change_nothing(caplog):
             give(shard, 1e6 + one, 5)  # after a watermark of 5 and more
         a, b = shard.learn(10 * time + 5), clean.learn(10 * time + 5)
         np.testing.assert_array_equal(a.mean, b.mean)
-    assert shard.dropped == {"late": 2 * 3 * 30, "unknown": 6}
+    assert shard.dropped == {"late": 2 * 3 * 30, "unknown": 6, "full": 0}
     assert "180 rows" not in caplog.text
     assert "came after their slice was complete and were dropped" in caplog.text
     assert "have a label that modes does not name" in caplog.text
@@ -181,7 +181,7 @@ def test_rows_that_cannot_be_used_make_no_stream():
     shard.learn(10)
     shard.add(["late", "unknown"], [10, 11], [0, -1], [1.0, 1.0])
     assert len(shard) == 0
-    assert shard.dropped == {"late": 1, "unknown": 1}
+    assert shard.dropped == {"late": 1, "unknown": 1, "full": 0}
     assert shard.due is None
 
 

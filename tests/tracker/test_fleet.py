@@ -81,7 +81,9 @@ def test_same_as_single_trackers_with_gaps_and_another_unit():
                 other = single[member].update(x[t, member])
                 # Zeros at first, then numbers a thousand times as large (30,000 standard deviations): rounding in
                 # single precision is amplified, and changes of 1e-7 in the data decide on a component.
-                same(result[member], other, near=TO_ROUNDING if member != 4 else 0.1 if t < 18 else 3.0)
+                # So it is while components have seen a few slices only.
+                near = TO_ROUNDING if member != 4 and t >= 5 else 0.1 if t < 18 else 3.0
+                same(result[member], other, near)
                 if t == 12 and member == 0:
                     mine, its = result[0].explain((2, 3)), other.explain((2, 3))
                     assert mine.flagged

@@ -105,7 +105,7 @@ def usual_slices(recent: Sequence[Slice]) -> list[Slice]:
 
 
 def misled(recent: Sequence[Slice]) -> bool:
-    """Whether so many entries are grossly off that who learned these slices as they came has learned nonsense."""
+    """Whether too many entries are grossly off for what was learned from these slices as they came to be of use."""
     usual = usual_slices(recent)
     kept, observed = (sum(int(one.mask.sum()) for one in some) for some in (usual, recent))
     return len(usual) == len(recent) and kept < (1 - MANY_GROSS) * observed

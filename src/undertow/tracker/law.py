@@ -114,7 +114,7 @@ def learned(law: Law, u: Array, observed: Array) -> Law:
 
 
 def with_outliers(law: Law, count: Array | float) -> Law:
-    """The law with so many outliers more, of any size."""
+    """The law with `count` outliers more, of any size."""
     far = jnp.asarray(CENTRES > GROSS, jnp.float32)
     law = Law(law.counts + count * far / far.sum(), law.scale, law.rate, law.chosen, law.spread)
     return learned(law, jnp.zeros(1), jnp.zeros(1, bool))
