@@ -82,6 +82,32 @@ def test_values_in_the_frame_do_not_depend_on_the_unit(kind):
     np.testing.assert_array_equal(one.relative(arrays[0]), other.relative(arrays[0] * factor))
 
 
+@pytest.mark.parametrize(("kind", "noise"), [("poisson", 1.0), ("lognormal", 0.5)])
+@pytest.mark.parametrize("idle", [0.0, 0.4])
+def test_noise_around_zero_does_not_make_sizes_linear(kind, noise, idle):
+    """Of sensors: where nothing flows half of the values are negative, but small."""
+    rng = np.random.default_rng(4)
+    nothing = rng.random(SHAPE) < idle
+    arrays = [10 * np.where(nothing, 0, array) + noise * rng.normal(size=SHAPE) for array in data(kind)]
+    arrays[3][0, 0] = -0.1
+    assert np.min(arrays) < 0
+    assert choose(slices_of(arrays)).scale == KINDS[kind][1]
+
+
+def test_one_gross_negative_number_does_not_make_sizes_linear():
+    arrays = data("lognormal", slices=20)
+    arrays[5][2, 2] = -9999
+    assert choose(slices_of(arrays)).scale == LOG
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_data_with_a_sign_stay_linear(share):
+    """Changes that grow with the size do not decide there."""
+    rng = np.random.default_rng(5)
+    signs = np.where(rng.random(SHAPE) < share, -1, 1)
+    assert choose(slices_of([signs * array for array in data("lognormal")])).scale == LINEAR
+
+
 def test_a_large_offset_is_taken_off_in_double_precision():
     arrays = data("signed")
     frame = choose(slices_of([array + 2.0**20 for array in arrays]))

@@ -10,10 +10,11 @@ import pytest
 import undertow as ut
 from undertow.inputs.dense import as_slice
 from undertow.tracker import step
-from undertow.tracker.frame import Frame
+from undertow.tracker.frame import Frame, choose
 from undertow.tracker.predictors.base import Prediction
 from undertow.tracker.predictors.cp import Regression
-from undertow.tracker.tracking import RECENT, learned_nonsense, remembered
+from undertow.tracker.scales import LINEAR, LOG, ROOT
+from undertow.tracker.tracking import RECENT, learned_nonsense, next_frames, remembered
 
 SHAPE, NOISE = (6, 5), 0.1
 
@@ -148,9 +149,12 @@ def test_the_first_slice_leaves_the_types_of_all_arrays():
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7, 8])
-def test_the_middle_of_rows_is_their_median(rows):
+def test_the_middle_of_rows_is_the_median_of_those_that_are_there(rows):
     x = np.random.default_rng(rows).normal(size=(rows, 5)).astype(np.float32)
-    np.testing.assert_allclose(step.middle(jnp.asarray(x)), np.median(x, axis=0), rtol=1e-6)
+    absent = np.arange(rows) % 3 == 1
+    for missing in (absent, absent & False):
+        found = step.middle(jnp.asarray(x), jnp.asarray(missing))
+        np.testing.assert_allclose(found, np.median(x[~missing], axis=0), rtol=1e-6)
 
 
 def spoilt(count, share=0.15):
@@ -159,6 +163,33 @@ def spoilt(count, share=0.15):
     values = 5 + draw.normal(size=(6, 5)) + 0.1 * draw.normal(size=(count, 6, 5))
     bad = draw.random(values.shape) < share
     return values + 500 * bad, bad
+
+
+@pytest.mark.parametrize("scale", [LINEAR, ROOT, LOG])
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+@pytest.mark.parametrize("factor", [1e3, 1e-3])
+def test_another_size_gets_another_unit_whatever_the_scale(scale, spread, factor):
+    """Once most of the recent slices are of it, not at the next review; also where they suggest another scale."""
+    draw = np.random.default_rng(7)
+    size = np.exp(draw.uniform(np.log(3), np.log(300), SHAPE))
+    old = [as_slice(size * np.exp(spread * draw.normal(size=SHAPE)) + 0.5 * draw.normal(size=SHAPE)) for _ in range(20)]
+    new = [as_slice(one.values * factor) for one in old]
+    current = choose(old, scale=scale)
+    assert next_frames(current, (*old[2:], *new[:2]), 45) == ()  # two slices are not the stream
+    (first, *_) = next_frames(current, (*old[12:], *new[:12]), 55)
+    assert factor / 4 < first.unit / current.unit < 4 * factor
+
+
+def test_equal_values_are_held_out_by_what_was_expected_of_them():
+    """And not by their position."""
+    draw = np.random.default_rng(8)
+    values, expected, mask = draw.poisson(0.7, 60).astype(np.float32), draw.normal(size=60), draw.random(60) < 0.8
+    order = draw.permutation(60)
+    for number in range(1, 20):
+        held = step._held_out(jnp.asarray(values), jnp.asarray(expected), jnp.asarray(mask), jnp.int32(number))
+        other = step._held_out(*(jnp.asarray(part[order]) for part in (values, expected, mask)), jnp.int32(number))
+        np.testing.assert_array_equal(np.asarray(held)[order], other)
+    assert not step._held_out(jnp.asarray(values), jnp.asarray(expected), jnp.asarray(mask), jnp.int32(0)).any()
 
 
 def test_first_slices_are_learned_anew_only_where_much_is_off_and_all_are_there():

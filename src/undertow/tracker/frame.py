@@ -32,8 +32,15 @@ ROOT_FROM, LOG_FROM = 0.5, 1.4
 """Exponents of the variance over the size from which on the scale is the root, or the logarithm."""
 FIRM = 0.1
 """How far beyond these limits an exponent must lie to change a scale that is in use."""
+SIGNED = 0.02
+"""Share of what lies below zero in the sizes of all values, none larger than the upper quartile, from which on the data
+are not sizes of something, measured with noise; twice as much to leave a curved scale."""
 REVISED = 4.0
-"""A unit is revised if it is wrong by more than this factor; an origin, if by more than this many units."""
+"""An origin is revised if it is wrong by more than this many units; on the logarithmic scale, where the unit says from
+where on sizes are compared by their ratio, a unit if by more than this factor."""
+UNIT_REVISED = 30.0
+"""A unit is revised if it is wrong by more than this factor on the other scales: there it is a matter of precision
+only, and answers were the same with units 30 times too large and 1000 times too small."""
 
 Floats = NDArray[np.floating[Any]]
 
@@ -86,7 +93,8 @@ def choose(recent: Sequence[Slice], current: Frame | None = None, scale: int | N
         return wanted
     ratio = unit / current.unit
     moved = abs(origin - current.origin) / max(unit, current.unit)
-    return current if 1 / REVISED < ratio < REVISED and moved < REVISED else wanted
+    most = REVISED if scale == LOG else UNIT_REVISED
+    return current if 1 / most < ratio < most and moved < REVISED else wanted
 
 
 def usual_slices(recent: Sequence[Slice]) -> list[Slice]:
@@ -141,7 +149,7 @@ def _size(one: Slice) -> float:
 
 
 def _scale(recent: Sequence[Slice], values: Floats, current: Frame | None) -> int:
-    if (values < 0).any():
+    if _signed(values) > (SIGNED if current is None or current.scale == LINEAR else 2 * SIGNED):
         return LINEAR
     exponent = _exponent(recent)
     if exponent is None:
@@ -150,6 +158,13 @@ def _scale(recent: Sequence[Slice], values: Floats, current: Frame | None) -> in
     if current is not None:  # leaving the scale in use takes more than entering it
         limits = [limit + (FIRM if current.scale <= number else -FIRM) for number, limit in enumerate(limits)]
     return LOG if exponent > limits[1] else ROOT if exponent > limits[0] else LINEAR
+
+
+def _signed(values: Floats) -> float:
+    """Share of what lies below zero in the sizes of all values."""
+    sizes = np.abs(values)
+    sizes = np.minimum(sizes, np.quantile(sizes[sizes > 0], 0.75))
+    return float(sizes[values < 0].sum() / sizes.sum())
 
 
 def _exponent(recent: Sequence[Slice]) -> float | None:

@@ -217,7 +217,7 @@ def judge(
     norm = jnp.maximum(jnp.maximum(size, 1e-3 * core.size) * jnp.maximum(weight.sum(), 1), 1e-30)
     # Errors count as they do in the units of the data, relative to the size of the slice.
     # What everybody misses by far says nothing about who is better.
-    missed = jnp.where(mask, middle(jnp.abs(x - scales.plain(means, scale))), 0)
+    missed = jnp.where(mask, middle(jnp.abs(x - scales.plain(means, scale)), absent), 0)
     typical = (jnp.sqrt(missed).sum() / jnp.maximum(weight.sum(), 1)) ** 2
     informative = jnp.minimum(1, (MISSED_BY_ALL * typical / jnp.maximum(missed, 1e-30)) ** 2)
     importance = weight * (1 - probability) * informative / norm
@@ -261,7 +261,7 @@ def judge(
     )
     claims, bound = (values - means, said.claimed), huber.bound(law.rate(core.law))
     calibrated = calibration.learned(core.calibration, *claims, counted * (core.seen > 1), bound)
-    held = _held_out(values, mask, core.seen)
+    held = _held_out(values, mean, mask, core.seen)
     return Verdict(
         mean=mean,
         variance=variance,
@@ -350,27 +350,32 @@ def _gains(refits: Array) -> Array:
     return jnp.concatenate([jnp.ones(len(NAMES)), jnp.exp(jnp.minimum(refits, 0))])
 
 
-def middle(rows: Array) -> Array:
-    """The median of each column (K, n) → (n,), by exchanges of neighbouring rows: sorting takes far longer."""
-    ordered, size = list(rows), len(rows)
+def middle(rows: Array, absent: Array) -> Array:
+    """The median of each column (K, n) → (n,) over the rows that are not absent (K,).
+
+    By exchanges of neighbouring rows: sorting takes far longer.
+    """
+    ordered, size = list(jnp.where(absent[:, None], jnp.inf, rows)), len(rows)
     for turn in range(size):
         for low in range(turn % 2, size - 1, 2):
             one, other = ordered[low], ordered[low + 1]
             ordered[low], ordered[low + 1] = jnp.minimum(one, other), jnp.maximum(one, other)
-    median: Array = (ordered[(size - 1) // 2] + ordered[size // 2]) / 2
+    sorted_rows, present = jnp.stack(ordered), size - absent.sum()
+    median: Array = (sorted_rows[(present - 1) // 2] + sorted_rows[present // 2]) / 2
     return median
 
 
-def _held_out(values: Array, mask: Array, slices: Array) -> Array:
-    """Some of the observed entries, others in every slice; none where few are observed.
+def _held_out(values: Array, expected: Array, mask: Array, slices: Array) -> Array:
+    """Some of the observed entries, others in every slice; none where few are observed, nor of the first slice.
 
-    By the order of their values, so that it depends neither on their positions nor on the unit.
+    By the order of their values, and of equal ones, as in counts and pictures, by what was expected of them: so that it
+    depends neither on their positions nor on the unit.
     """
     observed = mask.sum()
     every = jnp.clip(observed // FEWEST_HELD, HELD_OUT, RAREST_HELD)
-    order = jnp.argsort(jnp.where(mask, values, jnp.inf))
+    order = jnp.lexsort((expected, jnp.where(mask, values, jnp.inf)))
     position = jnp.zeros(values.size, jnp.int32).at[order].set(jnp.arange(values.size, dtype=jnp.int32))
-    return mask & (position % every == slices % every) & (observed >= FEWEST_OBSERVED)
+    return mask & (position % every == slices % every) & (observed >= FEWEST_OBSERVED) & (slices > 0)
 
 
 def _outliers(

@@ -279,9 +279,9 @@ def anew(blank: Tracking, state: Tracking) -> Tracking:
 
 
 def _another_size(current: Frame, recent: tuple[Slice, ...]) -> bool:
-    """Whether the last three slices agree that the unit is wrong by orders of magnitude."""
-    last = choose(recent[-3:], current)
-    return len(recent) >= 3 and last is not None and last.scale == current.scale and last != current
+    """Whether the last three slices, and most of the recent ones, agree that unit or origin are wrong by far."""
+    some = (recent[-3:], recent) if len(recent) >= 3 else ()
+    return bool(some) and all(choose(one, current, current.scale) not in (None, current) for one in some)
 
 
 def noticed(empty: Any, beyond: Any, filled: Any) -> Flags:
