@@ -22,7 +22,7 @@ from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
 from undertow.tracker.tracking import Tracking
 
-STATE_VERSION = 5
+STATE_VERSION = 6
 """Raise it whenever the meaning or the names of the arrays change."""
 
 

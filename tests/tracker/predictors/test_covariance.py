@@ -11,7 +11,8 @@ from undertow.tracker.predictors.covariance import (
     LEAST_WEIGHT,
     LEVEL,
     MEAN,
-    SHRINKAGE,
+    SHRINKAGE_MEMORY,
+    SHRINKAGES,
     ZERO,
     Covariance,
     Covariances,
@@ -46,20 +47,22 @@ class Dense:
         self.about, self.mu = about, mu
         self.scatter, self.squares = np.zeros((entries, entries)), np.zeros(entries)
         self.mean, self.weight = np.zeros(entries), 0.0
+        self.losses = np.zeros(len(SHRINKAGES))
 
     def centre(self, given):
         return {ZERO: np.zeros_like(self.mean), MEAN: self.mean, LEVEL: np.asarray(given.level, float)}[self.about]
 
-    def parts(self):
+    def parts(self, shrinkage=None):
         """F Fᵀ and d."""
+        shrinkage = float(SHRINKAGES[np.argmin(self.losses)]) if shrinkage is None else shrinkage
         weight = max(self.weight, 1e-6)
-        total, common = self.squares / weight, (1 - SHRINKAGE) * self.scatter / weight
-        own = np.maximum(total - np.diag(common), SHRINKAGE * total)
+        total, common = self.squares / weight, (1 - shrinkage) * self.scatter / weight
+        own = np.maximum(total - np.diag(common), shrinkage * total)
         return common, own + 1e-3 * total + 1e-5 * total.mean() + 1e-12
 
-    def conditional(self, given, entry, without_itself):
+    def conditional(self, given, entry, without_itself, shrinkage=None):
         """Mean and variance of the common part of an entry, given the observed ones; and d."""
-        common, own = self.parts()
+        common, own = self.parts(shrinkage)
         weights, centre = np.asarray(given.weights, float), self.centre(given)
         if self.weight < LEAST_WEIGHT:
             return given.level[entry], self.squares[entry] / max(self.weight, 1e-6) + 1, own[entry]
@@ -74,11 +77,20 @@ class Dense:
     def fitted(self, given):
         return np.array([self.conditional(given, entry, False) for entry in range(len(self.mean))]).T
 
+    def loss(self, given, shrinkage):
+        """Squared error on observed entries, each of them left out in turn."""
+        seen = np.flatnonzero(given.weights > 0)
+        away = [given.values[one] - self.conditional(given, one, True, shrinkage)[0] for one in seen]
+        return np.asarray(given.weights, float)[seen] @ np.square(away)
+
     def learn(self, given):
         mean, variance, own = self.fitted(given)
         weights, values = np.asarray(given.weights, float), np.asarray(given.values, float)
         centre, early = self.centre(given), self.weight < LEAST_WEIGHT
         full = weights * values + (1 - weights) * mean
+        if not early:
+            losses = np.array([self.loss(given, float(one)) for one in SHRINKAGES])
+            self.losses = SHRINKAGE_MEMORY * self.losses + losses / losses.min()
         if early:
             full[weights == 0] = centre[weights == 0]
         counted = max(self.mu * self.weight / (1 + self.mu * self.weight), 1e-3) if self.about == MEAN else 1.0
@@ -115,6 +127,21 @@ def test_learning_is_that_of_the_dense_matrix(both, about):
     np.testing.assert_allclose(state.squares, dense.squares, rtol=1e-3)
     np.testing.assert_allclose(state.mean, dense.mean, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(state.weight, dense.weight, rtol=1e-5)
+    np.testing.assert_allclose(state.losses, dense.losses, rtol=1e-2)
+
+
+def test_entries_that_have_nothing_in_common_are_shrunk_most():
+    draw = np.random.default_rng(0)
+    noise, common = draw.normal(size=(2, 60, ENTRIES))
+    common = common[:, :1] + 0.1 * noise
+    one, everything = covariance(MEAN), np.ones(ENTRIES, np.float32)
+    chosen = []
+    for values in (noise, common):
+        state = one.init(ENTRIES)
+        for slice_values in values.astype(np.float32):
+            state, _ = learn(one, state, Given(slice_values, everything, 0 * everything))
+        chosen.append(int(np.argmin(state.losses)))
+    assert chosen[0] == len(SHRINKAGES) - 1 > chosen[1]
 
 
 @ABOUT
@@ -179,11 +206,11 @@ def test_compression_keeps_the_leading_directions():
 def test_order_and_unit_of_entries_do_not_matter(both, about):
     one, state, _, given = both[about]
     order = np.random.default_rng(1).permutation(ENTRIES)
-    moved = CovarianceState(state.loadings[order], state.squares[order], state.mean[order], state.weight)
+    moved = CovarianceState(state.loadings[order], state.squares[order], state.mean[order], state.weight, state.losses)
     there = Given(*(part[order] for part in (given.values, given.weights, given.level)))
     made, expected = predict(one, moved, there), predict(one, state, given)
     np.testing.assert_allclose(made.mean, expected.mean[order], rtol=1e-3, atol=1e-3)
-    scaled = CovarianceState(state.loadings * 8, state.squares * 64, state.mean * 8, state.weight)
+    scaled = CovarianceState(state.loadings * 8, state.squares * 64, state.mean * 8, state.weight, state.losses)
     made = predict(one, scaled, Given(given.values * 8, given.weights, given.level * 8))
     np.testing.assert_allclose(made.mean, expected.mean * 8, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(made.variance, expected.variance * 64, rtol=1e-4)

@@ -3,6 +3,7 @@
 Σ = F Fᵀ + diag(d). Given the observed entries of a slice, the others follow by the Gaussian conditional mean
 c + F a, a = A⁻¹ Fᵀ G (y − c), A = I + Fᵀ G F, G = diag(weights / d); and each observed entry follows from the
 remaining ones in closed form, since its residual is (1 − h) times what it would be without it, h = g fᵀ A⁻¹ f.
+How much of a variance is an entry's own (shrinkage) is what has predicted best lately, each entry left out in turn.
 Several of them run side by side (M): moments about zero, about the mean or about the local level, of short and of
 long memory. They are one program, mapped over its members. O(M · entries · r²).
 """
@@ -23,8 +24,10 @@ RANK = 24
 """r, directions that are kept."""
 LARGE_SLICE, LARGE_RANK = 12_000, 8
 """Entries from which on fewer are kept: they cost more there than they are worth."""
-SHRINKAGE = 0.02
-"""Fraction of every entry's variance that is its own at least."""
+SHRINKAGES = np.array([0.02, 0.1, 0.3], np.float32)
+"""Fractions of every entry's variance that are its own at least: the one that has predicted best lately counts."""
+SHRINKAGE_MEMORY = 0.97
+"""Forgetting of how well each of them has predicted."""
 LEAST_WEIGHT = 2.0
 """Slices that must have been seen before anything is said."""
 ZERO, MEAN, LEVEL = 0, 1, 2
@@ -40,12 +43,14 @@ class CovarianceState:
         squares: Σ μ^age of the squared deviations (n,), with the variance of what was not observed.
         mean: (n,).
         weight: Σ μ^age.
+        losses: Squared errors with each of `SHRINKAGES`, of observed entries without themselves (S,).
     """
 
     loadings: Array
     squares: Array
     mean: Array
     weight: Array
+    losses: Array
 
 
 @register_dataclass
@@ -64,20 +69,16 @@ class Covariance:
     def init(self, entries: int) -> CovarianceState:
         """Nothing known."""
         size = min(RANK if entries <= LARGE_SLICE else LARGE_RANK, entries)
-        return CovarianceState(jnp.zeros((entries, size)), jnp.zeros(entries), jnp.zeros(entries), jnp.zeros(()))
+        nothing = jnp.zeros(entries)
+        return CovarianceState(jnp.zeros((entries, size)), nothing, nothing, jnp.zeros(()), jnp.zeros(len(SHRINKAGES)))
 
     def predict(self, state: CovarianceState, given: Given) -> Prediction:
         """Gaussian conditional mean and variance, of observed entries without themselves."""
-        fitted = self._fitted(state, given)
-        left = 1 - jnp.minimum(fitted.leverage, 0.9999)
-        observed = given.weights > 0
-        mean = jnp.where(observed, given.values - (given.values - fitted.mean) / left, fitted.mean)
-        variance = jnp.where(observed, fitted.variance / left, fitted.variance)
-        return Prediction(mean, variance, fitted.own)
+        return _left_out(self._fitted(state, given, _shrinkage(state)), given)
 
     def learn(self, state: CovarianceState, given: Given) -> tuple[CovarianceState, Array]:
         """Add the slice, missing entries by their conditional mean and variance."""
-        fitted, mu = self._fitted(state, given), self.forgetting
+        fitted, mu = self._fitted(state, given, _shrinkage(state)), self.forgetting
         known = given.weights > 0
         weight = jnp.where(known, given.weights, 0)
         full = weight * given.values + (1 - weight) * fitted.mean
@@ -94,17 +95,28 @@ class Covariance:
             squares=squares,
             mean=state.mean + share * (full - state.mean),
             weight=mu * state.weight + 1,
+            losses=SHRINKAGE_MEMORY * state.losses + jnp.where(early, 0, self._losses(state, given)),
         )
         return after, fitted.mean
 
-    def _fitted(self, state: CovarianceState, given: Given) -> _Fitted:
+    def _losses(self, state: CovarianceState, given: Given) -> Array:
+        """Of each of `SHRINKAGES`, relative to the smallest of this slice (S,)."""
+
+        def loss(shrinkage: Array) -> Array:
+            made = _left_out(self._fitted(state, given, shrinkage), given)
+            return (given.weights * (given.values - made.mean) ** 2).sum()
+
+        each = jax.vmap(loss)(jnp.asarray(SHRINKAGES))
+        return each / jnp.maximum(each.min(), 1e-30)
+
+    def _fitted(self, state: CovarianceState, given: Given, shrinkage: Array) -> _Fitted:
         centre = jnp.select(
             [self.about == ZERO, self.about == MEAN], [jnp.zeros_like(given.level), state.mean], given.level
         )
         weight = jnp.maximum(state.weight, 1e-6)
         total = state.squares / weight
-        loadings = state.loadings * jnp.sqrt((1 - SHRINKAGE) / weight)
-        own = jnp.maximum(total - (loadings**2).sum(1), SHRINKAGE * total)
+        loadings = state.loadings * jnp.sqrt((1 - shrinkage) / weight)
+        own = jnp.maximum(total - (loadings**2).sum(1), shrinkage * total)
         own = own + 1e-3 * total + 1e-5 * total.mean() + 1e-12
         precision = given.weights / own
         gram = jnp.eye(loadings.shape[1]) + loadings.T @ (precision[:, None] * loadings)
@@ -128,6 +140,20 @@ class _Fitted:
     own: Array
     leverage: Array
     centre: Array
+
+
+def _left_out(fitted: _Fitted, given: Given) -> Prediction:
+    """Of every entry; of an observed one without itself."""
+    left = 1 - jnp.minimum(fitted.leverage, 0.9999)
+    observed = given.weights > 0
+    mean = jnp.where(observed, given.values - (given.values - fitted.mean) / left, fitted.mean)
+    variance = jnp.where(observed, fitted.variance / left, fitted.variance)
+    return Prediction(mean, variance, fitted.own)
+
+
+def _shrinkage(state: CovarianceState) -> Array:
+    """The one that has predicted best; the least where they are alike."""
+    return jnp.asarray(SHRINKAGES)[jnp.argmin(state.losses)]
 
 
 def _compressed(wide: Array, squares: Array, size: int) -> Array:
