@@ -33,7 +33,8 @@ WITH_VECTORS = pytest.mark.parametrize(
 def random_core(shape, size, length, preset, seed, filled=None, observed=0.7, dead=True, **changes):
     """A state in the middle of nowhere: no update has been made, so every update has something to do."""
     rng = np.random.default_rng(seed)
-    settings = make_config(preset, max_rank=size, window=length, forgetting=0.8, dtype="float64", **changes).settings()
+    changes = {"forgetting": 0.8, "dtype": "float64", **changes}
+    settings = make_config(preset, max_rank=size, window=length, **changes).settings()
     filled = length if filled is None else filled
     newest = int(rng.integers(length)) if filled == length else filled - 1
     ages = np.mod(newest - np.arange(length), length)

@@ -146,7 +146,8 @@ class Result:
     def elbo(self) -> Any:
         """Evidence lower bound of the window, in the stream's own unit: float, or (n,) float64.
 
-        Not comparable between settings.
+        Not comparable between settings. With `memory="recursive"` it is an objective and not a bound: what evicted
+        slices say is in it once for every mode.
         """
         return self._number("elbo", float)
 

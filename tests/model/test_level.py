@@ -76,6 +76,35 @@ def test_the_smoother_is_the_dense_posterior(filled, newest, seen):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("filled", "newest"), [(5, 4), (5, 1), (3, 2), (1, 0)])
+@pytest.mark.parametrize("seen", [0.6, 1.0])
+def test_what_the_level_costs_the_elbo_is_the_divergence_of_all_its_slices_from_their_prior(filled, newest, seen):
+    level, window, weights, targets = setting(filled, newest, seed=2, seen=seen)
+    new = levels.update(level, window, weights, targets)
+    expected = 0.0
+    for i in np.ndindex(SHAPE):
+        if not window.mask[(slice(None), *i)].any():
+            continue
+        mean, covariance = (part[1:] for part in posterior(level, weights, targets, in_order(window), i))
+        covariance = covariance[:, 1:]
+        precision = np.linalg.inv(np.linalg.inv(prior_precision(new, filled, i))[1:, 1:])
+        away = mean - float(level.start_mean[i])
+        product = precision @ covariance
+        expected += (np.trace(product) - filled - np.linalg.slogdet(product)[1] + away @ precision @ away) / 2
+    np.testing.assert_allclose(levels.divergence(new, window), expected, rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("walk", [1e-7, 1e-2, 1e3])
+def test_single_precision_is_enough_for_what_the_level_costs(walk):
+    level, window, weights, targets = setting(5, 1, seed=2)
+    level = replace(level, walk_variance=jnp.full(SHAPE, walk))
+    new = levels.update(level, window, weights, targets)
+    single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32) if leaf.dtype == jnp.float64 else leaf, (new, window))
+    np.testing.assert_allclose(levels.divergence(*single), levels.divergence(new, window), rtol=1e-5)
+
+
+@pytest.mark.slow
 def test_what_is_carried_is_filtered_at_the_oldest_slice():
     level, window, weights, targets = setting(5, 1)
     new = levels.update(level, window, weights, targets)

@@ -1,9 +1,12 @@
 """The evidence lower bound (ELBO), every term of it.
 
     ELBO = E ln p(y | x, m, noise) + [noise, outliers: −KL] + Σ_rows p_i (E ln p(a_i | λ) + H[q(a_i)]) − KL(q(λ) ‖ p(λ))
+         − KL(q(m) ‖ p(m))
 
-The terms of a slice count with its weight ω_t. Every coordinate update raises `total`, as long as there is no level
-(whose own update raises the bound with μ = 1); adding, pruning and shrinking are kept only if they raise it.
+The terms of a slice count with its weight ω_t: a bound on the evidence of likelihoods to the power ω_t. Every
+coordinate update raises `total`, but for the level's where μ < 1: its walk forgets, so it counts no slice less for
+being old and raises the bound with ω = 1. Adding, pruning and shrinking are kept only if they raise it. With discounted
+statistics `total` is an objective and no bound: it has what they say about the rows once for every mode.
 Constants that no update changes are left out. Differences of large numbers are avoided throughout: float32 has no
 digits to spare.
 """
@@ -22,12 +25,22 @@ from undertow.model.defaults import PAPER_PRIOR, SLICE_PRIOR
 from undertow.model.factors import discounted
 from undertow.model.factors.rows import all_covariances, all_means, row_weights, temporal_weights
 from undertow.model.flow import end_to_end, where
+from undertow.model.level import divergence
 from undertow.model.linalg.symmetric import diagonal, log_determinant
 from undertow.model.noise import mixture, pooled
 from undertow.model.noise.gaussian_gamma import squares as paper_squares
 from undertow.model.noise.special import log_beta_change
 from undertow.model.settings import Settings
-from undertow.model.types import Contaminated, Factors, GaussianGamma, OutlierState, Window, along_time, over_slice
+from undertow.model.types import (
+    Contaminated,
+    Factors,
+    GaussianGamma,
+    Level,
+    OutlierState,
+    Window,
+    along_time,
+    over_slice,
+)
 
 
 def total(
@@ -37,11 +50,14 @@ def total(
     outliers: OutlierState,
     residual: Array,
     variance: Array,
+    level: Level | None,
 ) -> Array:
     """The whole bound. `residual` is y − m̄ − x̄, `variance` Var x + Var m, both of the window."""
     slice_weights = window.slice_weights(settings.forgetting)
     whole = low_rank(factors, temporal_weights(settings, slice_weights), settings.precision_prior)
     whole += outlier_model(settings, outliers, window, slice_weights, residual, variance)
+    if level is not None:
+        whole -= divergence(level, window)
     return whole if factors.discounted is None else whole + discounted.elbo(factors, factors.discounted)
 
 

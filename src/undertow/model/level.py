@@ -141,6 +141,34 @@ def update(level: Level, window: Window, weights: Array, targets: Array, length:
     )
 
 
+def divergence(level: Level, window: Window) -> Array:
+    """KL(q(m) ‖ p(m)) of the window, what the level costs the ELBO, summed over the entries that were seen in it.
+
+    q(m) is a Gaussian chain whose precision matrix has the walk's −1/q beside its diagonal, so that its marginals
+    (m̄_t, V_t) say all of it: c_t = Cov(m_{t−1}, m_t) solves c² + q c = V_{t−1} V_t. With P = start variance + q,
+
+        2 KL = (m̄_1 − m̄_0)²/P + V_1/P − 1 − ln(V_1/P)
+             + Σ_{t>1} ((m̄_t − m̄_{t−1})² + V_t + V_{t−1} − 2 c_t)/q − 1 − ln(c_t/V_{t−1}).
+
+    The level of an entry that was not seen is its prior and costs nothing. To be taken before `finish` chooses q anew.
+    """
+    order, slots = window.by_age()[::-1], len(level.mean)  # oldest first, after the slots that are empty
+    mean, variance, walk = level.mean[order], level.variance[order], level.walk_variance
+    root, half = jnp.sqrt(variance), walk / 2
+    middle = root[1:] * root[:-1]
+    whole = jnp.sqrt(middle**2 + half**2)  # c = whole − q/2, and nothing is the difference of large numbers
+    squares = ((mean[1:] - mean[:-1]) ** 2 + (root[1:] - root[:-1]) ** 2) / walk - half / (middle + whole)
+    steps = squares - jnp.log(variance[1:] / (whole + half))
+    oldest = slots - window.filled
+    mean, expected = taken(mean, oldest), level.start_variance + walk
+    ratio = taken(variance, oldest) / expected
+    start = (mean - level.start_mean) ** 2 / expected + ratio - 1 - jnp.log(ratio)
+    later = (jnp.arange(1, slots) > oldest).reshape(-1, *([1] * walk.ndim))
+    both = start + where(later, steps, 0).sum(axis=0)
+    total: Array = where(window.mask.any(axis=0), both, 0).sum() / 2
+    return total
+
+
 def finish(level: Level, mask: Array, robustness: Array, target: Array, noise: Array) -> Level:
     """Once per slice, at its end: score the ratios by the newest slice, y − x̄, and choose q anew.
 

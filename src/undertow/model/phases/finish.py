@@ -21,7 +21,8 @@ from undertow.model.types import Core, Level, OutlierState, Window, put, taken
 
 def closed(settings: Settings, window: Window, progress: Progress) -> Progress:
     """Nothing is left to be done: the ELBO as it is now."""
-    bound = elbo.total(settings, window, progress.factors, progress.outliers, progress.residual, progress.variance)
+    now = progress.factors, progress.outliers, progress.residual, progress.variance, progress.level
+    bound = elbo.total(settings, window, *now)
     return replace(progress, closed=jnp.asarray(True), elbo=bound)
 
 

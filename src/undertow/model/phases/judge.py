@@ -20,6 +20,7 @@ from undertow.model.defaults import ELBO_MARGIN, MAX_ADDED, SHRINK_SWEEPS
 from undertow.model.factors import discounted, rank
 from undertow.model.factors.rows import temporal_weights
 from undertow.model.flow import only_if, repeat, where
+from undertow.model.level import divergence
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.candidate import Candidate, CandidateFit, added
 from undertow.model.settings import Settings
@@ -66,6 +67,8 @@ def judge(settings: Settings, window: Window, progress: Progress) -> Progress:
     end = _try(settings, window, start, slice_weights, time_weights, adapting, pruned)
     changed = pruned + end.added > 0
     bound = rows + end.elbo
+    if progress.level is not None:
+        bound -= divergence(progress.level, window)
     if end.factors.discounted is not None:
         bound += discounted.elbo(end.factors, end.factors.discounted)
     return replace(
