@@ -214,18 +214,49 @@ def statuses_page() -> str:
 
 
 def constants_page() -> str:
-    """Every heuristic constant of the model, under the headings of its file, with what defends it."""
+    """Every constant of the model, under the headings of its file; then those of the other modules that compute."""
     source = (ROOT / "src/undertow/model/defaults.py").read_text()
-    tree = ast.parse(source)
-    parts = ["# Constants of the model", one_line(ast.get_docstring(tree) or "")]
-    for head, first, last in sections(source):
-        rows = []
-        for node, after in pairwise(tree.body):
-            if isinstance(node, ast.Assign) and first <= node.lineno < last:
-                meaning = one_line(after.value.value) if _is_text(after) else ""
-                rows.append((f"`{ast.unparse(node.targets[0])}`", f"`{ast.unparse(node.value)}`", meaning))
-        parts += [f"## {head}", "\n".join(table(("constant", "value", "what it is for"), rows))]
+    head = ("constant", "value", "what it is for")
+    parts = [
+        "# Constants",
+        "`undertow bench ablation --replace OVER_RELAXATION=0 --replace tracker.huber.TIGHT=3` shows what one is "
+        "worth: those of the CP model go by their name alone, the others by module and name.",
+        "## The CP model",
+        one_line(ast.get_docstring(ast.parse(source)) or ""),
+    ]
+    for title, first, last in sections(source):
+        rows = [row for line, *row in constants(source) if first <= line < last]
+        parts += [f"### {title}", "\n".join(table(head, rows))]
+    for folder, title in (("tracker", "The tracker"), ("incidents", "Incidents"), ("engine", "The engine")):
+        parts.append(f"## {title}")
+        for path in sorted((ROOT / "src/undertow" / folder).rglob("*.py")):
+            rows = [row for _, *row in constants(path.read_text())]
+            if rows:
+                name = ".".join(path.relative_to(ROOT / "src/undertow").with_suffix("").parts)
+                parts += [f"### `{name}`", "\n".join(table(head, rows))]
     return "\n\n".join(parts) + "\n"
+
+
+def constants(source: str) -> Iterator[tuple[int, str, str, str]]:
+    """Constants of a module that are made of numbers: line, name, value, and the text below it or its group."""
+    body = ast.parse(source).body
+    for place, node in enumerate(body):
+        if isinstance(node, ast.Assign) and _is_number(node.value):
+            name = ast.unparse(node.targets[0]).strip("()")
+            after = next((one for one in body[place:] if not isinstance(one, ast.Assign)), None)
+            if name.isupper() and not name.startswith("_"):
+                meaning = one_line(after.value.value) if after is not None and _is_text(after) else ""
+                yield node.lineno, f"`{name}`", f"`{ast.unparse(node.value)}`", meaning
+
+
+def _is_number(value: ast.expr) -> bool:
+    """Numbers, and what NumPy makes of numbers."""
+    values = value.values if isinstance(value, ast.Dict) else [value]
+    parts = [part for one in values for part in ast.walk(one)]
+    numbers = [one.value for one in parts if isinstance(one, ast.Constant)]
+    called = [ast.unparse(one.func) for one in parts if isinstance(one, ast.Call)]
+    plain = all(isinstance(one, (int, float)) for one in numbers)
+    return bool(numbers) and plain and all(one.startswith("np.") for one in called)
 
 
 def sections(source: str) -> list[tuple[str, int, int]]:

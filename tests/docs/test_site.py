@@ -68,6 +68,17 @@ def test_the_reference_has_every_setting_and_preset():
 
 
 @pytest.mark.slow
+def test_the_reference_has_every_constant_with_what_it_is_for():
+    page = generated()["reference/constants.md"]
+    rows = re.findall(r"^\| `([A-Z_, ]+)` \| `(.+?)` \| (.*) \|$", page, re.MULTILINE)
+    assert len(rows) > 180
+    assert not [name for name, _, meaning in rows if len(meaning) < 8]
+    for module in ("tracker.law", "tracker.huber", "tracker.predictors.level", "incidents.watch", "engine.history"):
+        assert f"### `{module}`" in page
+    assert {"OVER_RELAXATION", "LOOSE, TIGHT"} <= {name for name, *_ in rows}
+
+
+@pytest.mark.slow
 def test_the_reference_has_every_status_with_advice():
     page = generated()["reference/statuses.md"]
     for flag in Flags:

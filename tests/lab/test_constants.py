@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from undertow.lab.constants import apart, replaced
+from undertow.lab.constants import apart, holders, replaced
 from undertow.model import control, defaults
+from undertow.tracker import combination, huber, tracking
 
 
 def test_names_in_capitals_are_constants_and_unknown_ones_are_said():
@@ -13,6 +14,33 @@ def test_names_in_capitals_are_constants_and_unknown_ones_are_said():
     assert apart({}) == ({}, {})
     with pytest.raises(ValueError, match=r"unknown constant NO_SUCH_THING: choose from .*MAX_ADDED"):
         apart({"NO_SUCH_THING": 1})
+    with pytest.raises(ValueError, match=r"unknown constant NO_SUCH_THING: choose from .*TIGHT"):
+        apart({"tracker.huber.NO_SUCH_THING": 1})
+    with pytest.raises(ValueError, match=r"unknown module undertow.tracker.nowhere .* tracker.law.FORGETTING"):
+        apart({"tracker.nowhere.NO_SUCH_THING": 1})
+
+
+def test_constants_of_any_module_are_named_with_it():
+    assert apart({"tracker.huber.TIGHT": 1, "grow": True}) == ({"grow": True}, {"tracker.huber.TIGHT": 1})
+    before = huber.TIGHT, combination.FORGETTING
+    with replaced({"tracker.huber.TIGHT": 1.25, "tracker.combination.FORGETTING": [0.5]}):
+        assert float(huber.bound(1.0)) == huber.TIGHT == 1.25
+        assert combination.FORGETTING.dtype == before[1].dtype
+        assert combination.FORGETTING.tolist() == [0.5]
+    assert before == (huber.TIGHT, combination.FORGETTING)
+
+
+def test_every_module_that_imports_a_constant_has_it():
+    found = {(module.__name__, name) for module, name in holders("engine.capacity.FREE_SLOTS")}
+    homes = ("undertow.engine.capacity", "undertow.tracker.predictors.cp")
+    assert found == {(home, "FREE_SLOTS") for home in homes}
+    assert {module.__name__ for module, _ in holders("OVER_RELAXATION")} == {defaults.__name__, control.__name__}
+
+
+def test_what_a_constant_was_made_into_while_importing_would_keep_its_value():
+    assert tracking.CONSTANT_FOR < tracking.RECENT
+    with pytest.raises(ValueError, match=r"RECENT is used while undertow\.tracker\.tracking is imported"):
+        apart({"tracker.tracking.RECENT": 5})
 
 
 @pytest.mark.slow

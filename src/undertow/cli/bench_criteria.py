@@ -76,11 +76,13 @@ def ablation(
 ) -> None:
     """Rows of `undertow bench tracker` with and without: once as given, then once for every replacement.
 
-    A name in capitals is a constant of the CP model (undertow.model.defaults); programs are compiled anew for it.
+    A name in capitals is a constant: of the CP model (undertow.model.defaults), or of the module that stands before it.
+    Programs are compiled anew for it.
 
     \b
       undertow bench ablation --rows student,walks --method cp --set preset=fast --replace robust=false
       undertow bench ablation --rows low-rank- --method cp --replace OVER_RELAXATION=0 --replace TOO_WIDE=0
+      undertow bench ablation --rows walks --replace tracker.huber.TIGHT=3 --replace tracker.step.SUSPICIOUS=1e9
     """
     from undertow.lab.models import DEFAULT
     from undertow.lab.studies.entries import entries, variants

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, parse_qs, unquote
 from undertow.incidents.delivery.channels import Refused
 
 TIMEOUT = 20.0
+"""Seconds that a mail server may take to answer."""
 
 
 @dataclass(frozen=True)

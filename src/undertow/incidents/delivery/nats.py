@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import SplitResult
 
 TIMEOUT = 10.0
+"""Seconds that a server of NATS may take to answer."""
 
 
 @dataclass(frozen=True)

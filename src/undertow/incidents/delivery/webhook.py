@@ -14,6 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from undertow.incidents.delivery.channels import Refused
 
 TIMEOUT = 10.0
+"""Seconds that a receiver may take to answer."""
 WORTH_ANOTHER_TRY = (408, 425, 429)
 """Answers below 500 after which a message is sent again."""
 

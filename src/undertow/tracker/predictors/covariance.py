@@ -31,6 +31,7 @@ SHRINKAGE_MEMORY = 0.97
 LEAST_WEIGHT = 2.0
 """Slices that must have been seen before anything is said."""
 ZERO, MEAN, LEVEL = 0, 1, 2
+"""What deviations are from."""
 
 
 @register_dataclass
