@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
-from stubs import StubModel, StubStatus
+from stubs import StubModel, StubStatus, load_stub
 
 from undertow.incidents import Incidents
 
@@ -52,3 +52,10 @@ class Drawn(StubModel):
         given = result(u)
         known = {"mean": np.zeros(x.shape), "status": StubStatus(()), "weights": {}}
         return SimpleNamespace(**{**vars(made), **vars(given), **known})
+
+
+def load_drawn(content):
+    """What its `to_bytes` gave."""
+    stub, model = load_stub(content), Drawn()
+    model.mean, model.steps = stub.mean, stub.steps
+    return model

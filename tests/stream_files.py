@@ -172,6 +172,20 @@ def make_csv_shuffled(folder):
     return Made(folder / "mixed.csv", dict(TABLE))
 
 
+def make_csv_free_places(folder):
+    """Labels take the places as they come, and as many places as labels will come are free at first."""
+    (folder / "free.csv").write_text(csv_text())
+    return Made(folder / "free.csv", {**TABLE, "room": {"src": ROWS}, "labels": {"dst": TARGETS}})
+
+
+def make_wide(folder):
+    """A column per entry of the first slice's rows: the stream as vectors."""
+    names = ",".join(f"{i}{j}" for i in SOURCES for j in TARGETS)
+    lines = [f"{t},{','.join(map(str, x.ravel()))}" for t, x in zip(moments(), numbers(), strict=True)]
+    (folder / "wide.csv").write_text("\n".join([f"time,{names}", *lines]) + "\n")
+    return Made(folder / "wide.csv", exact=False)
+
+
 def arrow_table():
     import pyarrow as pa
 

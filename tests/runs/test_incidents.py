@@ -3,23 +3,17 @@
 import json
 
 import pytest
-from innovations import Drawn
-from stubs import StubStream, differing_files, everything_in, load_stub, minute
+from innovations import Drawn, load_drawn
+from stubs import StubStream, differing_files, everything_in, minute
 
 from undertow.runs import RunError, run
 from undertow.runs.store.incidents import FILE, read_incidents
 from undertow.runs.store.reader import open_store
 
 
-def load(content):
-    stub, model = load_stub(content), Drawn()
-    model.mean, model.steps = stub.mean, stub.steps
-    return model
-
-
 def run_drawn(folder, stream=None, **options):
     stream = stream or StubStream(100, times=minute)
-    return run(stream, Drawn(), store=folder, load=load, **{"keep": "none", "checkpoint_every": 16, **options})
+    return run(stream, Drawn(), store=folder, load=load_drawn, **{"keep": "none", "checkpoint_every": 16, **options})
 
 
 @pytest.fixture(scope="module")

@@ -104,14 +104,14 @@ from pathlib import Path
 import undertow as ut
 from stubs import StubStream
 
-preset, death, *stores = sys.argv[1:]
+kind, death, *stores = sys.argv[1:]
 
 def maybe_die(now):
     if now.slices == int(death):
         os.kill(os.getpid(), signal.SIGKILL)
 
 for store in stores:
-    model = ut.RobustCP(preset, window=4, max_rank=3)
+    model = ut.Tracker() if kind == "tracker" else ut.RobustCP(kind, window=4, max_rank=3)
     ut.run(StubStream(16, shape=(6, 5), pause=0.005), model, store=Path(store), checkpoint_every=3,
            checkpoint_seconds=0.05, resume=True, progress=maybe_die)
 """
@@ -171,9 +171,19 @@ def test_runs_from_every_kind_of_source_survive_sigkill(tmp_path, kind, kills, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["default", pytest.param("fast", marks=pytest.mark.full)])
-def test_the_real_model_resumes_bit_for_bit(tmp_path, preset):
+@pytest.mark.parametrize(
+    ("kind", "deaths"),
+    [
+        ("default", (8,)),
+        pytest.param("fast", (8,), marks=pytest.mark.full),
+        pytest.param("tracker", (1, 7, 11, 15), marks=pytest.mark.full),  # what undertow.run makes of no model
+    ],
+)
+def test_the_real_model_resumes_bit_for_bit(tmp_path, kind, deaths, tried):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    assert run_python(_REAL_RUN, preset, 8, killed).returncode == -9
-    assert run_python(_REAL_RUN, preset, 0, killed, whole).returncode == 0
+    for death in deaths:
+        assert run_python(_REAL_RUN, kind, death, killed).returncode == -9
+    done = run_python(_REAL_RUN, kind, 0, killed, whole)
+    assert done.returncode == 0, done.stderr
     assert not differing_files(killed, everything_in(whole))
+    tried(f"SIGKILL of a real model, {'RobustCP' if kind != 'tracker' else 'Tracker'}, byte for byte", len(deaths))
