@@ -117,6 +117,33 @@ def test_a_blosc_chunk_that_is_cut_short_is_refused_and_can_be_skipped(tmp_path,
     assert any(notice.startswith("2 slices of a.zarr could not be used") for notice in stream.notices)
 
 
+@pytest.mark.parametrize("place", ["end", "start"])
+@pytest.mark.parametrize("whole", [True, False], ids=["whole shards", "parts of shards"])
+def test_a_blosc_chunk_within_a_shard_is_checked(tmp_path, place, whole):
+    import zarr
+
+    values = np.random.default_rng(0).normal(size=(8, 40, 50))
+    array = zarr.create_array(
+        tmp_path / "a.zarr",
+        shape=values.shape,
+        dtype="f8",
+        chunks=(2 if whole else 1, 40, 50),
+        shards={"shape": (2 if whole else 4, 40, 50), "index_location": place},
+        compressors=zarr.codecs.BloscCodec(),
+    )
+    array[:4], array[4:] = values[:4], values[4:]
+    np.testing.assert_array_equal([item.values for item in open_stream(tmp_path / "a.zarr").slices()], values)
+    shard = tmp_path / "a.zarr" / "c/1/0/0"
+    content = bytearray(shard.read_bytes())
+    index = content[:-4] if place == "end" else content[: 16 * (1 if whole else 4)]
+    header = int.from_bytes(index[-16 * (1 if whole else 4) :][:8], "little")  # where its first chunk begins
+    content[header + 12 : header + 16] = (10**6).to_bytes(4, "little")  # it claims more than there is
+    shard.write_bytes(content)
+    with pytest.raises(StreamError, match=r"chunk .*c/1/0/0 .* has \d+ bytes, but should have 1000000"):
+        list(open_stream(tmp_path / "a.zarr").slices())
+    assert len(list(open_stream(tmp_path / "a.zarr", on_bad="skip").slices())) >= 4
+
+
 @pytest.mark.slow
 def test_opening_hdf5_runs_nothing_from_the_present_folder(tmp_path, monkeypatch):
     import h5py
