@@ -348,6 +348,16 @@ def load(path: str | os.PathLike[str]) -> RobustCP | Tracker:
 
     Raises:
         CheckpointError: The file is damaged, or does not hold a model of this version.
+
+    Examples:
+        >>> import tempfile, numpy as np, undertow as ut
+        >>> model = ut.RobustCP(max_rank=3, window=4)
+        >>> _ = model.update(np.outer(np.arange(1.0, 7.0), np.arange(1.0, 6.0)))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model.ckpt")
+        ...     same = ut.load(f"{folder}/model.ckpt")
+        >>> int(same.state.steps)
+        1
     """
     check_process()
     return _unpacked(container.read(path), os.fspath(path))

@@ -190,7 +190,15 @@ class Result:
         return self._output.indices
 
     def along(self, way: Way | None, labels: Labels | None = None) -> Self:
-        """Its arrays as the slice was given, by this way, and the labels of the stream; for those who make results."""
+        """With its arrays as the slice was given; for those who make results.
+
+        Args:
+            way: From arrays of the model to those of the kind that was given; None for plain arrays.
+            labels: Of the stream.
+
+        Returns:
+            Itself.
+        """
         self._way, self._labels = way, labels
         return self
 
@@ -219,7 +227,16 @@ class Result:
         return self.explained(names.position(labels if entry is None else entry), names)
 
     def explained(self, position: tuple[int, ...], names: Names, components: Table | None = None) -> Explanation:
-        """As `explain`, by position; for models, which know their components."""
+        """As `explain`, by position; for models, which know their components.
+
+        Args:
+            position: Of the entry, an index for each mode.
+            names: Of modes and labels.
+            components: What each component adds, if that is known.
+
+        Returns:
+            The explanation.
+        """
         output: Any = self._output
         seen = self._observed()
         value = None if seen is None or np.isnan(seen[position]) else float(seen[position])

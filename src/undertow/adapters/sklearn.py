@@ -55,11 +55,27 @@ class StreamCleaner(OneToOneFeatureMixin, TransformerMixin, OutlierMixin, BaseEs
         self.shape = shape
 
     def fit(self, X: Any, y: None = None) -> Self:
-        """Start anew and learn rows, oldest first."""
+        """Start anew and learn rows.
+
+        Args:
+            X: Rows, oldest first (rows, features); NaN where missing.
+            y: Ignored.
+
+        Returns:
+            Itself.
+        """
         return self._learn(X, anew=True)
 
     def partial_fit(self, X: Any, y: None = None) -> Self:
-        """Go on learning."""
+        """Go on learning.
+
+        Args:
+            X: The next rows, oldest first (rows, features).
+            y: Ignored.
+
+        Returns:
+            Itself.
+        """
         return self._learn(X, anew=not hasattr(self, "model_"))
 
     def _learn(self, X: Any, *, anew: bool) -> Self:
@@ -75,24 +91,59 @@ class StreamCleaner(OneToOneFeatureMixin, TransformerMixin, OutlierMixin, BaseEs
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """What every entry should be, missing ones included."""
+        """What every entry should be, missing ones included.
+
+        Args:
+            X: Rows, each as if it came next (rows, features).
+
+        Returns:
+            Means (rows, features).
+        """
         return self._seen(X)[0]
 
     def outlier_probability(self, X: Any) -> NDArray[Any]:
-        """Of every entry; 0 where it is missing."""
+        """How probably every entry is an outlier.
+
+        Args:
+            X: Rows, each as if it came next (rows, features).
+
+        Returns:
+            Probabilities (rows, features); 0 where an entry is missing.
+        """
         return self._seen(X)[1]
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """How normal each row is: 1 less the largest probability that one of its entries is an outlier."""
+        """How normal each row is.
+
+        Args:
+            X: Rows, each as if it came next (rows, features).
+
+        Returns:
+            1 less the largest probability that an entry of the row is an outlier (rows,).
+        """
         scores: NDArray[np.float64] = 1.0 - self.outlier_probability(X).max(axis=1).astype(np.float64)
         return scores
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """`score_samples` less `offset_`: negative for outliers."""
+        """How normal each row is, from 0 where a row is just no outlier.
+
+        Args:
+            X: Rows, each as if it came next (rows, features).
+
+        Returns:
+            `score_samples` less `offset_`: negative for outliers (rows,).
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """−1 for rows in which something is wrong, 1 for others."""
+        """Whether something is wrong in each row.
+
+        Args:
+            X: Rows, each as if it came next (rows, features).
+
+        Returns:
+            −1 for rows in which something is wrong, 1 for others (rows,).
+        """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def _seen(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""From rows to slices, for many streams at once.
+"""From rows to slices, for many streams.
 
 A row says what one entry of one slice of one stream is. A slice is complete
 

@@ -90,6 +90,12 @@ def apply(
         TypeError: An argument is of another type.
         ValueError: Settings exclude each other.
         CheckpointError: The folder holds shards of another job.
+
+    Examples:
+        >>> import undertow as ut
+        >>> for offset, slices in apply(frames, key="router", time="time", modes={"src": 16, "dst": 16}, value="bytes",
+        ...                             model=ut.Tracker(), folder="shards"):  # doctest: +SKIP
+        ...     print(offset, len(slices))
     """
     if not all(isinstance(one, int) and one > 0 for one in (shards, every)):
         raise ValueError(f"shards and every must be integers of 1 or more, got {shards!r} and {every!r}.")

@@ -101,6 +101,12 @@ def apply(
     Raises:
         TypeError: An argument is of another type.
         ValueError: A column is not there or of a wrong type, or settings exclude each other.
+
+    Examples:
+        >>> import undertow as ut
+        >>> rows = spark.readStream.table("measurements")  # doctest: +SKIP
+        >>> found = apply(rows, key="router", time="time", modes={"src": 16, "dst": 16}, value="bytes",
+        ...               model=ut.Tracker(), late="10 minutes", output="incidents")  # doctest: +SKIP
     """
     if output not in OUTPUTS:
         raise ValueError(f"output must be {', '.join(OUTPUTS)}, got {output!r}.")

@@ -54,6 +54,12 @@ class State:
         core: The arrays, in units of the stream.
         missing: Number of entries missing in each slice of the window, oldest first; counted where the sums over
             entries can be separable (`undertow.engine.capacity`).
+
+    Examples:
+        >>> import undertow as ut
+        >>> state = ut.init(ut.make_config(max_rank=3, window=4), (6, 5))
+        >>> state.shape, state.steps, state.capacity
+        ((6, 5), 0, 3)
     """
 
     config: Config

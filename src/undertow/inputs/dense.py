@@ -30,6 +30,11 @@ class Slice:
         values: float32 where that holds the data exactly, float64 otherwise; 0 where nothing was observed.
         mask: bool of the same shape, True where observed.
         filled: whether well-known fill values were taken as missing; for slices of many streams one answer for each.
+
+    Examples:
+        >>> import numpy as np
+        >>> as_slice([[1.0, np.nan]]).mask.tolist()
+        [[True, False]]
     """
 
     values: NDArray[np.floating[Any]]

@@ -25,6 +25,11 @@ class Forecast:
         labels: Names of the modes and labels of their rows, if the stream has any.
         times: Of these slices (slices,): dates (UTC where the times of the stream have a zone) or numbers; None where
             the stream has none.
+
+    Examples:
+        >>> made = Forecast(np.zeros((3, 6, 5)), np.ones((3, 6, 5)))
+        >>> made
+        Forecast(3 slices of 6×5)
     """
 
     mean: Floats
@@ -37,7 +42,14 @@ class Forecast:
         return f"Forecast({len(self.mean)} slices of {'×'.join(map(str, self.mean.shape[1:]))}{when})"
 
     def to_xarray(self) -> Any:
-        """`mean` and `std` as an `xarray.Dataset` with the labels of the stream, along `ahead`: 1, 2, 3, …"""
+        """As an `xarray.Dataset` with the labels of the stream, along `ahead`: 1, 2, 3, …
+
+        Returns:
+            `mean` and `std`.
+
+        Raises:
+            ImportError: xarray is not installed.
+        """
         try:
             import xarray
         except ModuleNotFoundError:
