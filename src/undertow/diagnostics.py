@@ -82,8 +82,8 @@ class Status:
         for flag, text in ADVICE.items():
             if flag in self.flags:
                 rows = named.get(_EVENTS.get(flag, ""))
-                told = text if rows is None else text.replace(", see events", f" ({rows})")
-                found.append(told.replace(repeat, known))
+                said = text if rows is None else text.replace(", see events", f" ({rows})")
+                found.append(said.replace(repeat, known))
         return tuple(found)
 
     def __str__(self) -> str:

@@ -23,13 +23,21 @@ RETIRED = {
     r"speaks|seated": "is selected",
     r"the door": "validation",
     r"nothing set": "default",
+    r"by itself": "asynchronously; alone, on its own",
+    r"at once": "immediately; together",
+    r"(?<![`'\"])troubles?(?![`'\"])": "failure, problem, diagnostics",
+    r"settle|settled|settles": "converged",
+    r"shares? of": "fraction of",
+    r"thinned|colder": "pruned; shrink noise",
+    r"living components?": "active",
+    r"settings made for it": "tuned per row",
 }
 """Retired word, as a pattern → what to write instead (docs/developers/glossary.md)."""
 
+KINDS = {".py", ".md", ".js", ".css", ".html", ".ipynb"}
 FILES = sorted(
-    path
-    for folder, pattern in (("src", "*.py"), ("src", "*.md"), ("docs", "*.md"), ("docs", "*.py"), (".", "*.md"))
-    for path in ((ROOT / folder).glob(pattern) if folder == "." else (ROOT / folder).rglob(pattern))
+    [path for folder in ("src", "docs") for path in (ROOT / folder).rglob("*") if path.suffix in KINDS]
+    + list(ROOT.glob("*.md"))
 )
 
 

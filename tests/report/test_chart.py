@@ -7,13 +7,13 @@ from html import unescape
 import numpy as np
 import pytest
 
-from undertow.report.chart import Curve, chart, shown, thinned
+from undertow.report.chart import Curve, chart, reduced, shown
 
 
 def test_thinning_keeps_the_peaks():
     values = np.zeros(10_000)
     values[1234], values[8765] = 7.0, -3.0
-    picks = thinned(values)
+    picks = reduced(values)
     assert len(picks) <= 702
     assert {0, 1234, 8765, 9999} <= set(picks.tolist())
 

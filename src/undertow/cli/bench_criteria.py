@@ -108,7 +108,7 @@ def regret(
     \b
       undertow bench regret --rows abilene-50,switching --masks 2
 
-    Every trial is a line of regret.jsonl in the folder: the error of the tracker and of each predictor by itself.
+    Every trial is a line of regret.jsonl in the folder: the error of the tracker and of each predictor alone.
     """
     from undertow.lab.models import DEFAULT
     from undertow.lab.names import separated

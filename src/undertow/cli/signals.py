@@ -54,7 +54,7 @@ class Signals:
 
     @contextlib.contextmanager
     def orderly(self) -> Iterator[None]:
-        """What happens inside is given a moment to end by itself: to finish a slice, to remove a temporary file."""
+        """What happens inside is given a moment to end: to finish a slice, to remove a temporary file."""
         self._grace = _GRACE
         try:
             yield

@@ -38,7 +38,7 @@ def find(scorer: Scorer, seen: Seen, scores: Scores, alarmed: Bools) -> Group | 
     if entry or row:
         rows = scorer.rows_at(np.flatnonzero(significant(scores.row, at_least=row)))
     likely = scores.free & (scores.entry > UNUSUAL)
-    many = seen.off_share > MOST or likely.sum() > MOST * scores.free.sum()
+    many = seen.off_fraction > MOST or likely.sum() > MOST * scores.free.sum()
     shaped = [array.reshape(scorer.shape) for array in (off, likely, scores.free)]
     if whole and many and (few := _concentrated(seen, scores, scorer.shape)) is not None:
         return few

@@ -55,7 +55,7 @@ def group(off: Bools, likely: Bools, observed: Bools, candidates: Rows, whole: b
     return Group("block" if is_block(off, observed) else "entries", (), off)
 
 
-def is_block(off: Bools, observed: Bools, share: float = MOST) -> bool:
+def is_block(off: Bools, observed: Bools, fraction: float = MOST) -> bool:
     """Whether the entries fill most of the smallest box of rows that holds them, with two rows in two modes at least.
 
     In one mode there are no blocks: any set of entries would be one.
@@ -64,7 +64,7 @@ def is_block(off: Bools, observed: Bools, share: float = MOST) -> bool:
     if sum(len(one) > 1 for one in sets) < 2:
         return False
     box = np.ix_(*sets)
-    return bool(off[box].sum() > share * max(observed[box].sum(), 1))
+    return bool(off[box].sum() > fraction * max(observed[box].sum(), 1))
 
 
 def within(off: Bools, rows: Rows) -> Bools:

@@ -1,4 +1,4 @@
-"""What an operator is told: one dataclass, its JSON form and one plain sentence."""
+"""What is reported to an operator: one dataclass, its JSON form and one plain sentence."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Incident:
         amount: The same in units of the data.
         side: Whether entries lay "above", "below", or on "both" sides.
         surprise: −log of the probability that a clean slice shows anything like it.
-        probability: How sure: the share of real ones among incidents like this one if real ones are as frequent as the
-            false ones that are accepted.
+        probability: How sure: the fraction of real ones among incidents like this one if real ones are as frequent as
+            the false ones that are accepted.
         false_alarm: What a user said about it; None if nothing.
 
     Examples:

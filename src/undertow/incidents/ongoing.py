@@ -30,7 +30,7 @@ class Open:
     """An incident that lasts.
 
     Attributes:
-        incident: As it is told.
+        incident: As it is reported.
         members: Entries that belong to it, flat: nothing else is looked for there.
         counted: Those that have been off.
         peak: How far the farthest was, in standard deviations.
@@ -83,8 +83,8 @@ def joins(one: Open, found: Group, number: int) -> bool:
         return False
     if number - one.incident.since <= TOGETHER:
         return True
-    spread = one.incident.kind in ("row", "slice") or found.kind in ("row", "slice")
-    return not spread and touches(one.counted.reshape(found.entries.shape), found.entries)
+    whole = one.incident.kind in ("row", "slice") or found.kind in ("row", "slice")
+    return not whole and touches(one.counted.reshape(found.entries.shape), found.entries)
 
 
 def spoils(one: Open, found: Group, seen: Seen) -> bool:

@@ -22,7 +22,7 @@ class FalseAlarms:
     """What was asked for.
 
     Attributes:
-        kind: "slices" (expected per slice), "time" (expected per second) or "fdr" (share of false ones among all).
+        kind: "slices" (expected per slice), "time" (expected per second) or "fdr" (fraction of false ones among all).
         value: The number.
         text: As it was written.
 
@@ -94,7 +94,7 @@ def online_fdr(slice_number: int, discoveries: list[int], level: float) -> float
 
 
 def sure(surprise: float, level: float) -> float:
-    """Share of real ones among incidents like this one, if real ones are as frequent as the false ones accepted."""
+    """Fraction of real ones among incidents like this one, if real ones are as frequent as the false ones accepted."""
     return 1 / (1 + math.exp(min(-surprise - math.log(level), 700.0)))
 
 

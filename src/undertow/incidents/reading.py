@@ -24,7 +24,7 @@ class Seen:
         changed: Entries whose change is believed to last.
         dead: Entries that give the same number for ever.
         off: Root mean square, in standard deviations, of a slice that is wrong as a whole; else 0.
-        off_share: Share of its entries that lie farther off than two standard deviations.
+        off_fraction: Fraction of its entries that lie farther off than two standard deviations.
     """
 
     innovation: Floats
@@ -34,7 +34,7 @@ class Seen:
     changed: Bools
     dead: Bools
     off: float
-    off_share: float
+    off_fraction: float
 
     @property
     def observed(self) -> Bools:
@@ -74,13 +74,13 @@ def read(result: Any, shape: tuple[int, ...], values: Any = None) -> Seen:
             innovation = np.where(np.isfinite(given), innovation, np.nan)
     events = getattr(result, "events", None)
     changed, dead = (_mask(getattr(events, name, ()), shape) for name in ("changed", "dead"))
-    off, share, flagged = 0.0, 0.0, probability > 0.5
+    off, fraction, flagged = 0.0, 0.0, probability > 0.5
     if getattr(events, "slice_off", False) and flagged.any():
         ratio = np.minimum(np.abs(np.divide(amount, std, out=np.zeros(shape), where=std > 0)[flagged]), 1e8)
-        off, share = max(float(np.sqrt(np.mean(ratio**2))), 1.0), float((ratio > 2).mean())
+        off, fraction = max(float(np.sqrt(np.mean(ratio**2))), 1.0), float((ratio > 2).mean())
     flat = None if values is None else given.ravel()
     innovation = np.clip(innovation, -1e8, 1e8).ravel()
-    return Seen(innovation, mean.ravel(), amount.ravel(), flat, changed.ravel(), dead.ravel(), off, share)
+    return Seen(innovation, mean.ravel(), amount.ravel(), flat, changed.ravel(), dead.ravel(), off, fraction)
 
 
 def _mask(positions: Any, shape: tuple[int, ...]) -> Bools:

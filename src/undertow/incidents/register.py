@@ -84,7 +84,7 @@ class Register:
         return np.asarray(entries | within(entries.reshape(self.names.shape), rows).ravel())
 
     def close(self, one: Open, incident: Incident) -> Change:
-        """One that lasts no more, as it is told."""
+        """One that lasts no more, as it is reported."""
         self.open.remove(one)
         closed = replace(incident, until=incident.last, until_time=incident.last_time)
         self.recent = [*self.recent, closed][-RECENT:]

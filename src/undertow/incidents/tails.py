@@ -120,8 +120,8 @@ def largest(surprises: Floats, groups: int) -> float:
 
 def combined(total: Floats, number: Floats) -> Floats:
     """−log P(sum of ``number`` exponential surprises > total), by Wilson and Hilferty's cube root."""
-    spread = 1 / (9 * np.maximum(number, 1))
-    z = (np.cbrt(total / np.maximum(number, 1)) - (1 - spread)) / np.sqrt(spread)
+    ninth = 1 / (9 * np.maximum(number, 1))
+    z = (np.cbrt(total / np.maximum(number, 1)) - (1 - ninth)) / np.sqrt(ninth)
     away = np.abs(z)
     log_tail = -0.5 * z**2 - 0.5 * np.log(2 * np.pi) + np.log(2 / (away + np.sqrt(z**2 + 8 / np.pi)))
     return np.asarray(np.where(z > 0, -log_tail, -np.log1p(-np.minimum(np.exp(log_tail), 0.5))))

@@ -39,7 +39,7 @@ class Incidents:
         shape: Of a slice.
         labels: For each mode the labels of its rows, or None.
         false_alarms: False incidents that are accepted on a clean stream: "1/day" (with times, or ``step``),
-            "1/1000" (slices), or "fdr 10%": the share of false ones among all.
+            "1/1000" (slices), or "fdr 10%": the fraction of false ones among all.
         step: Seconds between slices, where slices come without dates.
         dims: Names of the modes.
 
@@ -159,8 +159,8 @@ class Incidents:
         if false_alarm:
             factor = min(max(LEAST_FACTOR, LEAST_FACTOR * incident.surprise / self._usual_bar()), MOST_FACTOR)
             self._scorer.raise_bar(incident, factor)
-            told = {"id": id, "kind": incident.kind, "where": incident.where, "factor": factor, "slice": self._slices}
-            self._feedback.append(told)
+            given = {"id": id, "kind": incident.kind, "where": incident.where, "factor": factor, "slice": self._slices}
+            self._feedback.append(given)
         said = replace(incident, false_alarm=false_alarm)
         if incident.open:
             return [self._register.close(next(one for one in self._register.open if one.incident.id == id), said)]
@@ -168,11 +168,19 @@ class Incidents:
         return [Change("updated", said)]
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Everything, exactly: plain JSON, and arrays by name."""
+        """Everything, exactly.
+
+        Returns:
+            Plain JSON, and arrays by name: what `restore` takes.
+        """
         return files.packed(self)
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `state` gave; settings stay those of this object.
+
+        Args:
+            header: Its plain JSON.
+            arrays: Its arrays by name.
 
         Raises:
             ValueError: It is of slices of another shape, or of another version.
@@ -184,7 +192,21 @@ class Incidents:
         return to_bytes(*self.state())
 
     def from_bytes(self, content: bytes) -> None:
-        """Go on from what `to_bytes` gave."""
+        """Go on from what `to_bytes` gave; settings stay those of this object.
+
+        Args:
+            content: The bytes.
+
+        Raises:
+            ValueError: It is of slices of another shape, or of another version.
+
+        Examples:
+            >>> import undertow as ut
+            >>> watch, again = ut.Incidents((6, 5)), ut.Incidents((6, 5))
+            >>> again.from_bytes(watch.to_bytes())
+            >>> again.to_bytes() == watch.to_bytes()
+            True
+        """
         self.restore(*from_bytes(content, "of incidents"))
 
     def _looked_at(self, seen: Seen, now: Moment) -> list[Change]:
@@ -217,7 +239,7 @@ class Incidents:
 
     def _learn(self, seen: Seen, scores: Scores, alarmed: NDArray[np.bool_], level: float | None) -> None:
         kept = ~self._register.members()
-        # Of the alarms as many are false as were asked for: that share of them is learned from, the rest is real.
+        # Of the alarms as many are false as were asked for: that fraction of them is learned from, the rest is real.
         asked = (level or 0.0) * self._tested + 1
         weight = np.where(alarmed, min(1.0, asked / (self._alarms + 1)), 1.0)
         memory = float(np.clip(10 / (level or 1.0), LEAST_MEMORY, MOST_MEMORY))

@@ -66,7 +66,7 @@ def hindsight(
         method: with a grid.
         published: its own settings for every case.
         store: of finished results.
-        reporter: shows progress; told of exactly as many evaluations as `evaluations` says.
+        reporter: shows progress, of exactly as many evaluations as `evaluations` says.
         score: that decides; None for the one that decides the case.
 
     Returns:

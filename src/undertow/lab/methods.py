@@ -23,7 +23,7 @@ Settings = dict[str, Any]
 Family = Literal["undertow", "baseline", "naive"]
 
 PAPER: Settings = {"preset": "paper", "window": 20, "forgetting": 0.98}
-"""The paper's model; it stops after six iterations, as its authors' code does, unless told otherwise."""
+"""The paper's model; it stops after six iterations, as its authors' code does, unless asked otherwise."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,7 +65,7 @@ def _source() -> str | None:
 
 
 def _settings() -> dict[str, str]:
-    """JAX's settings as they are for this thread, and what XLA is told by the environment."""
+    """JAX's settings as they are for this thread, and what the environment asks of XLA."""
     names = [name for name in jax.config.values if not any(part in name for part in _WITHOUT_EFFECT)]
     found = {name: repr(getattr(jax.config, name, jax.config.values[name])) for name in sorted(names)}
     environment = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "NVIDIA_TF32_OVERRIDE")

@@ -29,7 +29,7 @@ _KERNEL = "__gpu$xla.gpu.triton"
 """A kernel written with Pallas, which XLA compiles with the rest of the program."""
 
 QUICKLY: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
-"""What the compiler for CPUs is told of small programs: it takes half the time, and they take a tenth longer."""
+"""Options of the compiler for CPUs for small programs: it takes half the time, and they take a tenth longer."""
 SMALL = 2**18
 """Numbers that the arguments of such a program have together. With larger ones what is lost shows after some hundred
 slices (decision 0032)."""

@@ -35,7 +35,7 @@ class Waiting:
 
     def __init__(self, say: Callable[[str], None] = say_to_people) -> None:
         self.say = say
-        self.seconds = 0.0  # programs compiled at once count once
+        self.seconds = 0.0  # programs compiled at the same time count once
         self._under_way = 0
         self._since = 0.0
         self._said = False

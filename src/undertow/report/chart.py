@@ -15,7 +15,7 @@ from undertow.view.html import Html, element
 
 Floats = NDArray[np.float64]
 
-_MOST_POINTS = 700  # more than pixels: a longer stream is thinned, its peaks are kept
+_MOST_POINTS = 700  # more than pixels: a longer stream loses points, its peaks are kept
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def chart(curve: Curve, times: list[str]) -> Html:
     values = np.asarray(curve.values, np.float64)
     if not np.isfinite(values).any():
         return element("p", "no values", class_="soft")
-    picks = thinned(np.where(np.isfinite(values), values, np.nan))
+    picks = reduced(np.where(np.isfinite(values), values, np.nan))
     kind = {"percent": curve.percent, "whole": curve.steps, "steps": curve.steps}
     wide = not curve.percent and not curve.steps
     lines = [{"values": numbers(values[picks])}]
@@ -73,7 +73,7 @@ def shown(value: float, percent: bool = False) -> str:
     return f"{value:.3g}"
 
 
-def thinned(values: Floats) -> NDArray[np.int64]:
+def reduced(values: Floats) -> NDArray[np.int64]:
     """Indices worth drawing: all, or the smallest and largest of every stretch."""
     if len(values) <= _MOST_POINTS:
         return np.arange(len(values))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.report.chart import drawn, numbers, thinned
+from undertow.report.chart import drawn, numbers, reduced
 from undertow.runs.store.reader import StoredRun
 from undertow.view.html import element, heading, joined
 from undertow.view.series import Series, selected
@@ -23,7 +23,7 @@ def the_series(run: StoredRun, position: tuple[int, ...], times: list[str]) -> s
     where = dict(zip(run.dims, position, strict=True))
     for name in (run.mean_name, *run.kept):
         if set(run.dims) <= set(run.dataset[name].dims):
-            run.loaded(run.dataset[name].isel(where))  # damage is called damage before the plot meets it
+            run.loaded(run.dataset[name].isel(where))  # damage is called damage before it is plotted
     found = selected(run.dataset, labels, run.threshold)
     if not np.isfinite(found.mean).any():
         return ""
@@ -35,7 +35,7 @@ def the_series(run: StoredRun, position: tuple[int, ...], times: list[str]) -> s
 
 def _drawn(found: Series, times: list[str]) -> str:
     mean, width = np.asarray(found.mean, np.float64), 1.96 * np.asarray(found.std, np.float64)
-    picks = np.union1d(thinned(mean), np.flatnonzero(found.flagged)[:2000])
+    picks = np.union1d(reduced(mean), np.flatnonzero(found.flagged)[:2000])
     lines: list[dict[str, Any]] = [{"name": "should be, with 95 % band", "values": numbers(mean[picks])}]
     if found.data is not None:
         data, flagged = np.asarray(found.data, np.float64)[picks], found.flagged[picks]

@@ -12,9 +12,9 @@ from undertow.runs.store.reader import StoredRun
 from undertow.view.html import Html, element
 
 BROKEN_RATE = 0.3
-"""Share of flagged observations from which on outliers are no longer exceptions."""
+"""Fraction of flagged observations from which on outliers are no longer exceptions."""
 BUSY_RATE = 0.05
-"""Share from which on a stream is not calm."""
+"""Fraction from which on a stream is not calm."""
 RECENT = 0.1
 """The last part of a stream, at least ten slices, that says how it is now."""
 _WARM_UP, _MOST_NAMED = 20, 3

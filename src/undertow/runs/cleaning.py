@@ -54,7 +54,7 @@ def clean(
     Args:
         X: (T, …) array (NumPy, dask, zarr, JAX, torch); `xarray.DataArray` or `Dataset`; frame of pandas or polars,
             wide (a row per time, a column per entry) or long (columns time, labels, value); or a path.
-        time: Dimension or column of the times; found by itself where that is clear.
+        time: Dimension or column of the times; found where that is clear.
         smooth: Whether slices that came later count too: a second pass backwards, combined with the first. It takes
             twice the time.
         model: A new model; `undertow.Tracker()` if left out. It goes on from there afterwards (not with `smooth`).

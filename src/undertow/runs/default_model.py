@@ -25,7 +25,7 @@ def default_model(pictures: bool = False, believed_after: int | None = None) -> 
 
 
 def update(model: Any, values: Any, time: Any) -> Any:
-    """The model's result for a slice; trackers are told its time, so that gaps count."""
+    """The model's result for a slice; trackers take its time too, so that gaps count."""
     if hasattr(model, "in_order"):
         return model.update(values, time=model.in_order(time))
     return model.update(values)

@@ -79,7 +79,7 @@ class ResultSink:
         end = time.monotonic() + PATIENCE
         left = self._publisher.flush(lambda: time.monotonic() < end)
         if left:
-            why = f" ({self._publisher.trouble})" if self._publisher.trouble else ""
+            why = f" ({self._publisher.failure})" if self._publisher.failure else ""
             name = self._publisher.name
             raise RunError(f"{left} results could not be published to {name}{why}: mend it, continue with --resume")
 

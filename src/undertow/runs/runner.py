@@ -298,7 +298,7 @@ class Runner:
                 self._tell(self._sinks.notices.popleft())
 
     def _report_end(self) -> None:
-        """Sentences with counts were told when they began to apply; now they hold for the whole run."""
+        """Sentences with counts were said when they began to apply; now they hold for the whole run."""
         self._report()
         for sentence in self._stream.notices:
             if sentence not in self._notices:

@@ -7,7 +7,7 @@ With m the means and s the standard deviations of both passes, and ρ the correl
 
 is the best one of two unbiased estimates. ρ is measured: both passes predict every observation without having seen it,
 and ρ is the correlation of their innovations, per stream. It is no smoother of one model: each pass has its own
-predictors and weights. An outlier is one that both passes find surprising: what lasts surprises only one of them.
+predictors and weights. An outlier is one that both passes find unlikely: what lasts does so in only one of them.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def combined(means: tuple[Floats, Floats], stds: tuple[Floats, Floats], correlat
     """Mean and std of both passes together."""
     (m_f, m_b), (s_f, s_b) = means, (np.asarray(std, np.float64) for std in stds)
     common = correlation * s_f * s_b
-    spread = s_f**2 + s_b**2 - 2 * common
+    difference = s_f**2 + s_b**2 - 2 * common
     with np.errstate(divide="ignore", invalid="ignore"):
-        w = np.clip(np.where(spread > 0, (s_b**2 - common) / spread, 0.5), 0, 1)
+        w = np.clip(np.where(difference > 0, (s_b**2 - common) / difference, 0.5), 0, 1)
     variance = w**2 * s_f**2 + (1 - w) ** 2 * s_b**2 + 2 * w * (1 - w) * common
     dtype = np.asarray(m_f).dtype
     mean = w * np.asarray(m_f, np.float64) + (1 - w) * np.asarray(m_b, np.float64)

@@ -35,7 +35,7 @@ from undertow.sources.following import Follow
 
 _LOG = logging.getLogger("undertow.service")
 _PAUSE = 0.5
-_AT_ONCE = 64
+_A_TIME = 64
 _SOME_TIME = 5.0
 Answer = TypeVar("Answer")
 
@@ -226,9 +226,9 @@ class Publication(Worker):
         store, known = self._streams.store, self._mark.kept
         first = known.get("next", 0) if known.get("stream", stream.key) == stream.key else 0
         # The newest are asked for, so the window grows from where we are; gaps are slices that the model refused.
-        found = store.numbers(stream.key, first, first + _AT_ONCE, _AT_ONCE)
-        if not found and (kept := store.kept(stream.key, None)) is not None and kept.sequence >= first + _AT_ONCE:
-            self._mark.write(stream=stream.key, next=first + _AT_ONCE)  # let go of before it was published
+        found = store.numbers(stream.key, first, first + _A_TIME, _A_TIME)
+        if not found and (kept := store.kept(stream.key, None)) is not None and kept.sequence >= first + _A_TIME:
+            self._mark.write(stream=stream.key, next=first + _A_TIME)  # let go of before it was published
             return 1
         for sequence, _, _ in found:
             kept = store.kept(stream.key, sequence)
@@ -240,7 +240,7 @@ class Publication(Worker):
                     self._say(f"slice {sequence} is left out ({error})")
         end = time.monotonic() + _SOME_TIME
         if to.flush(lambda: time.monotonic() < end and not self._stopped.is_set()):
-            raise StreamError(f"the broker does not take messages ({to.trouble or 'it does not answer'})")
+            raise StreamError(f"the broker does not take messages ({to.failure or 'it does not answer'})")
         if found:
             self._mark.write(stream=stream.key, next=found[-1][0] + 1)
         return len(found)

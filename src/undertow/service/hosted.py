@@ -19,7 +19,7 @@ from undertow.service.spec import Spec
 from undertow.service.store.base import Checkpoint, Feedback, Kept, KeptIncident, Store, Write
 from undertow.service.times import moment
 
-_READ = 64  # slices of the log that are read at once
+_READ = 64  # slices of the log that are read together
 
 
 def _one_by_one(models: Sequence[Any], slices: Sequence[NDArray[Any]]) -> list[Any]:

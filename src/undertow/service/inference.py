@@ -312,7 +312,7 @@ class Inference:
             size -= oldest.size
             gone = True
         if gone:
-            self._writer.durable([]).result()  # they may be read back at once
+            self._writer.durable([]).result()  # they may be read back immediately
 
 
 def _answer(done: Future[Any], value: Any) -> None:

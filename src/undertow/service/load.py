@@ -178,11 +178,11 @@ class Load:
         await asyncio.sleep(2)  # what was found last is on its way
         there = Path(self.delivered)
         lines = [json.loads(line) for line in there.read_text().splitlines()] if there.exists() else []
-        told = [(one["stream"], one["incident"]["id"], one["what"]) for one in lines]
+        delivered = [(one["stream"], one["incident"]["id"], one["what"]) for one in lines]
         return {
             "deliveries_expected": len(expected),
-            "deliveries_missing": len(expected - set(told)),
-            "delivered_twice": len(told) - len(set(told)),
+            "deliveries_missing": len(expected - set(delivered)),
+            "delivered_twice": len(delivered) - len(set(delivered)),
         }
 
 

@@ -29,11 +29,11 @@ class Metrics:
             for name, text in (
                 ("rank", "Components of the CP model."),
                 ("noise_std", "Typical noise standard deviation."),
-                ("outlier_rate", "Flagged share of the observed entries of the newest slice."),
-                ("observed", "Observed share of the newest slice."),
+                ("outlier_rate", "Flagged fraction of the observed entries of the newest slice."),
+                ("observed", "Observed fraction of the newest slice."),
                 (
                     "calibration",
-                    "Share of the newest observations within 1.96 std of what was predicted; 0.95 is right.",
+                    "Fraction of the newest observations within 1.96 std of what was predicted; 0.95 is right.",
                 ),
                 ("incidents", "Incidents that are open."),
             )

@@ -277,11 +277,11 @@ async def _body(request: Request, most: int) -> bytes:
     claimed = request.headers.get("content-length", "0")
     size, parts = 0, []
     if claimed.isdigit() and int(claimed) > most:
-        raise TooLarge(f"a request may have {most} bytes, got {claimed}: send fewer slices at once")
+        raise TooLarge(f"a request may have {most} bytes, got {claimed}: send fewer slices per request")
     async with asyncio.timeout(60):
         async for part in request.stream():
             size += len(part)
             if size > most:
-                raise TooLarge(f"a request may have {most} bytes: send fewer slices at once")
+                raise TooLarge(f"a request may have {most} bytes: send fewer slices per request")
             parts.append(part)
     return b"".join(parts)

@@ -249,19 +249,19 @@ class Streams:
         """A slice that came a second time: what was found the first time, if it is still kept."""
         if not wait:
             return Accepted(sequence, None, True)
-        await self.settled(stream)
+        await self.readable(stream)
         kept = await asyncio.to_thread(self.store.kept, stream.key, sequence)
         if kept is None:
             return Accepted(sequence, None, True)
         return Accepted(sequence, kept.time, True, Outcome(sequence, kept.time, json.loads(kept.numbers), kept.body))
 
-    async def settled(self, stream: Stream) -> None:
+    async def readable(self, stream: Stream) -> None:
         """Until everything that was accepted is learned and can be read from the store."""
         await self.ask(stream, lambda _: None)
         await asyncio.wrap_future(self.writer.durable([]))
 
     def read_all(self) -> None:
-        """Until what clients were told can be read: results reach the store a moment after the answer."""
+        """Until what was acknowledged to clients can be read: results reach the store a moment after the answer."""
         with contextlib.suppress(Unavailable):  # what cannot be written will not be read either
             self.writer.caught_up().result()
 

@@ -1,4 +1,4 @@
-"""The one thread that writes: many requests share a transaction, and each is told when it is on the disk."""
+"""The one thread that writes: many requests share a transaction, and each is answered when it is on the disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from undertow.service.errors import Unavailable
 from undertow.service.store.base import Checkpoint, Kept, LoggedSlice, Store, Write
 
 _LOG = logging.getLogger("undertow.service")
-_AT_ONCE = 512  # writes in a transaction
+_PER_TRANSACTION = 512  # writes in a transaction
 _LAZY_BYTES = 64 * 2**20  # results that may wait; the inference thread waits beyond that
 _LAZY_SECONDS = 0.05  # how long results alone wait for company: each transaction is a wait for the disk
 
@@ -104,7 +104,7 @@ class Writer:
             while not self._urgent and not self._stopping and (left := until - time.monotonic()) > 0:
                 self._changed.wait(left)
             self._busy = bool(self._waiting)
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _PER_TRANSACTION))]
             self._bytes -= sum(_size(group) for group, _ in batch)
             self._urgent -= sum(done is not None for _, done in batch)
             self._changed.notify_all()

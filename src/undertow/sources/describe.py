@@ -53,7 +53,7 @@ def describe(
 def _described(
     stream: PreparedStream, slices: int | None, seconds: float, check: Callable[[int, Any], None]
 ) -> dict[str, Any]:
-    first = trouble = None
+    first = problem = None
     missing = entries = slices_read = 0
     extremes: list[float] = []
     end = clock.monotonic() + seconds
@@ -70,9 +70,9 @@ def _described(
             if clock.monotonic() > end:
                 break
         else:
-            trouble = None if slices_read else f"{stream.name} holds no slices: there is nothing to do"
+            problem = None if slices_read else f"{stream.name} holds no slices: there is nothing to do"
     except ValueError as error:
-        trouble = str(error)
+        problem = str(error)
     times = stream.times
     return {
         "format": stream.format,
@@ -89,6 +89,6 @@ def _described(
         "smallest": min(extremes, default=None),
         "largest": max(extremes, default=None),
         "slices_read": slices_read,
-        "trouble": trouble,
+        "trouble": problem,
         "notices": stream.notices,
     }

@@ -100,7 +100,7 @@ class Scored:
 
 
 class Learned(NamedTuple):
-    """What forecasts of horizons like one have taught: as `Scored`; the share of the last answer in place of excess."""
+    """What forecasts of horizons like one have taught: as `Scored`; that of the last answer in place of excess."""
 
     gram: Floats
     factor: np.float32
@@ -302,7 +302,7 @@ def compared(
     Errors are in the units of the data and relative to the slice; their products are divided by the size of the median
     candidate's error, so that Σ ‖error‖ becomes small. Of squares those slices would decide at which everybody is far
     off, such as the hours of the night. The numbers: by how much the combination did worse than the last answer, as a
-    logarithm; the log factor that error bars needed, and the share of the slice beyond them with the ones they had.
+    logarithm; the log factor that error bars needed, and the fraction of the slice beyond them with the ones they had.
 
     Everything that was observed counts, outliers too: they are part of what comes. Weights do not suffer from them, for
     an outlier is as far from one candidate as from all others, and the weights of all sum to one.

@@ -1,4 +1,4 @@
-"""Forecasts of many streams, each its own: the programs of `ahead` for all of them at once."""
+"""Forecasts of many streams, each its own: the programs of `ahead` for all of them together."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 FORGETTING = np.array([0.6, 0.9, 0.98, 0.995], np.float32)
-"""μ of the errors, per slice: from weights that follow at once to weights that are steady."""
+"""μ of the errors, per slice: from weights that follow immediately to weights that are steady."""
 CHOICE_MEMORY = 0.95
 """Forgetting of how well each of these has done."""
 EVIDENCE = 0.25
@@ -81,8 +81,8 @@ def _solved(matrix: Array, right: Array) -> Array:
     """A⁻¹ b on every face, for right sides (J, K): (J, K, 2ᴷ), where rows of predictors outside a face mean nothing.
 
     Gauss–Jordan elimination of one predictor after the other, each time with and without it: what faces have in common
-    is eliminated once. Not by LAPACK: calls of it for hundreds of matrices, in several programs at once, can wait for
-    each other for ever.
+    is eliminated once. Not by LAPACK: calls of it for hundreds of matrices, in several programs at the same time, can
+    wait for each other for ever.
     """
     wide = jnp.concatenate([matrix, right.T], axis=1)[:, :, None]  # (K, columns that are left, faces so far)
     for column in range(len(matrix)):

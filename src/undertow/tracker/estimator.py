@@ -48,7 +48,7 @@ class Tracker(Viewed, StackedModel):
         period: Slices of a season, if it is known; else it is found.
         believed_after: How quickly lasting changes are believed: slices in a row in which an entry is flagged on
             the same side. By default after four, or as many more as tell it from chance. Changes of most
-            entries at once are believed after four at the latest.
+            entries together are believed after four at the latest.
         grow: Whether labels may come and go, in slices that are labelled: a new one makes room for itself, and one that
             was not observed in 2,016 slices is forgotten. Otherwise a label that is not known is refused.
 
@@ -148,7 +148,18 @@ class Tracker(Viewed, StackedModel):
     def in_order(self, time: Any) -> Any:
         """A time as `update` takes it: of a slice that is late or repeated, just after the one before.
 
-        For streams whose times come as they are, as in `undertow.run` and `undertow.clean`. None where there are none.
+        For streams whose times come as they are, as in `undertow.run` and `undertow.clean`.
+
+        Args:
+            time: That the slice has; None where there are none.
+
+        Returns:
+            The same time, or the earliest that `update` takes.
+
+        Examples:
+            >>> import undertow as ut
+            >>> ut.Tracker().in_order(3.0)
+            3.0
         """
         return in_order(Clock() if self._state is None else self._state.clock, time)
 

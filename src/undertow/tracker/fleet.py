@@ -201,7 +201,7 @@ class Trackers:
                     best = tracking.tried(best, frames, again)
                 changed = again or best.frame != past.frame
                 if changed and past.season is not None:
-                    best = tracking.settled(self._taken(member), best)
+                    best = tracking.the_better(self._taken(member), best)
                     past = replace(past, season=best.season, ahead=best.ahead)
                 past = replace(past, frame=best.frame, recent=recent, used=used)
                 if changed and (usual_slices(recent[:-1]) or self._home(member)[0].configs != self._base):

@@ -168,7 +168,7 @@ def _signed(values: Floats) -> float:
 
 
 def _exponent(recent: Sequence[Slice]) -> float | None:
-    """p of Var(change) ∝ size^p, from changes of entries between their observations; None where it cannot be told."""
+    """p of Var(change) ∝ size^p, from changes of entries between their observations; None where that is not clear."""
     last = np.full(recent[0].values.size, np.nan)
     sizes, changes = [], []
     for one in recent:

@@ -91,7 +91,7 @@ class Season:
 
 
 def start(entries: int, period: int = 0) -> Season:
-    """Nothing seen; with a period that is given the profiles begin at once."""
+    """Nothing seen; with a period that is given the profiles begin immediately."""
     kept = min(LONGEST_HISTORY, HISTORY_BYTES // (4 * entries))
     history = np.zeros((kept, entries), np.float32) if kept >= FEWEST_SLICES and not period else None
     season = Season(entries, period, history=history)

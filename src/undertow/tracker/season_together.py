@@ -1,4 +1,4 @@
-"""Seasons of many streams, each its own: the programs of `season` for all of them at once."""
+"""Seasons of many streams, each its own: the programs of `season` for all of them together."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _framed(ready: Sequence[_Ready]) -> list[_Ready]:
     changed = [number for number, state in chosen.items() if number in again or best[number] != state.frame]
     replayed = _replayed([replace(chosen[number], frame=best[number]) for number in changed])
     for number, state in zip(changed, replayed, strict=True):
-        made[number] = replace(made[number], state=tracking.settled(chosen[number], state))
+        made[number] = replace(made[number], state=tracking.the_better(chosen[number], state))
     return made
 
 

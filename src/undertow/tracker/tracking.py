@@ -178,10 +178,10 @@ def _in_frame(state: Tracking) -> Tracking:
     again = learned_nonsense(state.frame, state.recent, state.used)
     if frames in ((), (state.frame,)) and not again:
         return state
-    return settled(state, tried(state, frames, again))
+    return the_better(state, tried(state, frames, again))
 
 
-def settled(state: Tracking, best: Tracking) -> Tracking:
+def the_better(state: Tracking, best: Tracking) -> Tracking:
     """In the frame of `best`, which has learned the recent slices anew in it, unless that is the same state."""
     if best is state:
         return state

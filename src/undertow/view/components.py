@@ -1,4 +1,4 @@
-"""Components of a CP model as people read them: loadings of unit length, sizes in time, shares of variance."""
+"""Components of a CP model as people read them: loadings of unit length, sizes in time, fractions of variance."""
 
 from __future__ import annotations
 

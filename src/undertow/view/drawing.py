@@ -35,7 +35,7 @@ def _picture_class() -> Any:
     agg, figure = matplotlib("backends.backend_agg"), matplotlib("figure").Figure
 
     class Picture(figure):  # type: ignore[misc, valid-type]
-        """A figure that notebooks show by itself; `savefig` writes it."""
+        """A figure that notebooks show; `savefig` writes it."""
 
         def _repr_png_(self) -> bytes:
             import io

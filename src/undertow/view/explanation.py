@@ -25,7 +25,7 @@ class Explanation:
         probability: That it is an outlier; flagged from one half on.
         predictors: What every predictor said of the entry without having seen it: predictor, weight, said, off (said
             minus value).
-        components: What each component of the CP model adds to the entry: component, adds, share of variance.
+        components: What each component of the CP model adds to the entry: component, adds, share (of variance).
         reasons: Sentences.
     """
 
@@ -72,7 +72,10 @@ def explanation(
 ) -> Explanation:
     """Put into words."""
     rows = sorted(
-        ((name, weights.get(name, 0.0), told, None if value is None else told - value) for name, told in said.items()),
+        (
+            (name, weights.get(name, 0.0), predicted, None if value is None else predicted - value)
+            for name, predicted in said.items()
+        ),
         key=lambda row: -row[1],
     )
     sentences = [_seen(value, expected, std)]

@@ -49,7 +49,7 @@ class Courier:
         self._stream, self._fingerprint, self._first_wait = stream, fingerprint, first_wait
         self._stop, self._news = threading.Event(), [threading.Event() for _ in channels]
         self._failures: list[str] = []
-        self._troubles: dict[str, str] = {}
+        self._failed_with: dict[str, str] = {}
         self._threads = [
             threading.Thread(target=self._work, args=pair, name="undertow courier", daemon=True)
             for pair in zip(self._channels, self._news, strict=True)
@@ -81,7 +81,7 @@ class Courier:
             thread.join(1.0)
         left = [
             f"{len(waiting)} messages could not be delivered to {one.name} "
-            f"({self._troubles.get(one.name, 'too slow')}): they are sent with the next --resume"
+            f"({self._failed_with.get(one.name, 'too slow')}): they are sent with the next --resume"
             for one in self._channels
             if (waiting := self._outbox.pending(one.name))
         ]
@@ -103,7 +103,7 @@ class Courier:
                         f"a message was refused for good by {channel.name} ({error}): check the address"
                     )
                 except Exception as error:  # whatever it is, the stream goes on and the message stays
-                    self._troubles[channel.name] = " ".join(str(error).split()) or type(error).__name__
+                    self._failed_with[channel.name] = " ".join(str(error).split()) or type(error).__name__
                     self._stop.wait(wait)
                     wait = min(2 * wait, LONGEST_WAIT)
                     break

@@ -107,7 +107,7 @@ def placed(given: Parsed, labels: Labels | None, shape: tuple[int, ...] | None) 
         order = _order(dim, mine, known, labels.positions[mode] or {})
         held = labels.held[mode]
         if len(mine) < len(known):
-            values = _spread(values, mode, order, len(known))
+            values = _put(values, mode, order, len(known))
             all_there = held is not None and len(mine) == len(held)
             orders[own] = order if all_there else held
             replaced[own] = None if all_there else known if held is None else tuple(known[place] for place in held)
@@ -154,7 +154,7 @@ def _order(
     return np.array([positions[label] for label in mine], np.int64)
 
 
-def _spread(values: NDArray[Any], axis: int, order: NDArray[np.int64], size: int) -> NDArray[Any]:
+def _put(values: NDArray[Any], axis: int, order: NDArray[np.int64], size: int) -> NDArray[Any]:
     """With NaN for the labels that the slice lacks."""
     kind = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
     shape = (*values.shape[:axis], size, *values.shape[axis + 1 :])

@@ -100,7 +100,7 @@ def _plain(x: Any) -> Any:
 def _masked(
     x: Any, found: Parsed, mask: Any, labels: Labels | None, shape: tuple[int, ...] | None
 ) -> tuple[Parsed, Any]:
-    """A mask in the order of the slice is combined with its values; a labelled one is put in order by itself."""
+    """A mask in the order of the slice is combined with its values; a labelled one is put in order on its own."""
     other = parsed(mask)
     if other is not None:
         names = labels

@@ -100,12 +100,12 @@ def step(state: State, values: Any, mask: Any = None) -> tuple[State, BaselineRe
 
 
 def _started(state: State, values: Array, observed: Mask) -> State:
-    """The spread of the first slice stands for that of every entry until they have one of their own."""
+    """The standard deviation of the first slice stands for that of every entry until they have one of their own."""
     seen = values[observed]
     size = float(np.abs(seen).max()) or 1.0  # keeps the squares within range
-    spread = float((seen / size).std() or np.abs(seen / size).mean() or 1.0) * size
+    deviation = float((seen / size).std() or np.abs(seen / size).mean() or 1.0) * size
     mean = np.where(observed, values, 0.0)
-    covariance = np.diag(np.full(values.size, spread) ** 2)
+    covariance = np.diag(np.full(values.size, deviation) ** 2)
     return State(state.config, state.shape, mean, np.where(observed, 1.0, 0.0), covariance, np.ones(()))
 
 

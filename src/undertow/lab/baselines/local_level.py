@@ -133,14 +133,14 @@ def _learned(state: State, values: Array, observed: Mask) -> tuple[State, Array]
     size, knee = np.abs(innovation), np.broadcast_to(config.bound * deviation, innovation.shape)
     inside = np.minimum(size, knee)
     huber = inside * (2 * size - inside)  # e² up to the knee, a straight line beyond
-    spread = _pick(bounded, chosen) ** 2 / (_pick(walked, chosen) + 1)
+    fresh = _pick(bounded, chosen) ** 2 / (_pick(walked, chosen) + 1)
     new = State(
         config,
         state.shape,
         levels,
         variances,
         np.where(again, config.forgetting * state.losses + huber, state.losses),
-        np.where(again, config.forgetting * state.squares + spread, state.squares),
+        np.where(again, config.forgetting * state.squares + fresh, state.squares),
         np.where(again, config.forgetting * state.weights + 1, state.weights),
         state.seen + observed,
     )

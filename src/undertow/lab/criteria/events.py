@@ -130,7 +130,7 @@ class _Moved:
 
 
 def slice_off(kind: Off) -> Callable[[Trial], Numbers]:
-    """One whole slice off: share of it flagged, whether the status says anything, and the error of the next ones."""
+    """One whole slice off: fraction of it flagged, whether the status says anything, and the error of the next ones."""
 
     def measure(trial: Trial) -> Numbers:
         data, at = season(trial), trial.slices // 2
@@ -139,7 +139,7 @@ def slice_off(kind: Off) -> Callable[[Trial], Numbers]:
         after = slice(at + 1, at + 1 + AFTER)
         errors = [hidden_error(data, one.low_rank, after.start, after.stop) for one in (track, plain)]
         return {
-            "flagged": _share(track, changed, slice(at, at + 1)),
+            "flagged": _fraction(track, changed, slice(at, at + 1)),
             "named": _named(track, plain, at, at + 2),
             "next slices": ratio(*errors),
         }
@@ -166,7 +166,7 @@ def row_at_zero(trial: Trial) -> Numbers:
         return ratio(*(mean_error(one.low_rank, data.truth, chosen) for one in (track, plain)))
 
     return {
-        "flagged": _share(track, changed, slice(first, first + BACK)),
+        "flagged": _fraction(track, changed, slice(first, first + BACK)),
         "named": _named(track, plain, first, back),
         "others": over(~row, first, back),
         "returned": over(row, back + BACK, back + 4 * BACK),
@@ -174,8 +174,8 @@ def row_at_zero(trial: Trial) -> Numbers:
     }
 
 
-def _share(track: Track, data: Data, slices: slice) -> float:
-    """Share of the corrupted entries shown in these slices that is flagged."""
+def _fraction(track: Track, data: Data, slices: slice) -> float:
+    """Fraction of the corrupted entries shown in these slices that is flagged."""
     if track.probability is None or data.corrupted is None:
         return math.nan
     where = (data.corrupted & data.shown)[slices]

@@ -47,7 +47,7 @@ def low_rank(dataset: str, condition: Condition) -> Callable[[Trial], Numbers]:
 
 
 def beside_level(generate: Callable[..., SyntheticStream], **settings: float | bool) -> Callable[[Trial], Numbers]:
-    """Error over that of the per-entry level at its best pace in hindsight, and the share flagged.
+    """Error over that of the per-entry level at its best pace in hindsight, and the fraction flagged.
 
     On hidden entries: as they were generated, noise included, as with recordings; and against the truth behind them.
     """
@@ -72,7 +72,7 @@ def beside_level(generate: Callable[..., SyntheticStream], **settings: float | b
 
 
 def heavy_tails(trial: Trial) -> Numbers:
-    """Student-t noise: coverage and share flagged on clean data; of the entries surely outliers, those planted."""
+    """Student-t noise: coverage and fraction flagged on clean data; of the entries surely outliers, those planted."""
     clean, planted = (
         from_synthetic(heavy_tailed(slices=trial.slices, planted=fraction, seed=trial.seed), BURN_IN)
         for fraction in (0.0, PLANTED)
@@ -83,7 +83,7 @@ def heavy_tails(trial: Trial) -> Numbers:
 
 
 def in_proportion(noise: float, daily: bool) -> Callable[[Trial], Numbers]:
-    """Share flagged from slice 10 on where nothing is wrong."""
+    """Fraction flagged from slice 10 on where nothing is wrong."""
 
     def measure(trial: Trial) -> Numbers:
         data = from_synthetic(proportional(noise, slices=trial.slices, daily=daily, seed=trial.seed), EARLY)

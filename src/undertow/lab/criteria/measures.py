@@ -17,7 +17,7 @@ ALERT = 0.5
 
 
 def usual(data: Data, track: Track) -> Numbers:
-    """Error and coverage of ±1.96 std on hidden entries, and the share of shown entries flagged, from the burn-in on.
+    """Error and coverage of ±1.96 std on hidden entries, and the fraction of shown ones flagged, from the burn-in on.
 
     A hidden entry is an observation that was withheld, noise included, and `std` is that of a new observation: the two
     belong together as they are.
@@ -31,7 +31,7 @@ def usual(data: Data, track: Track) -> Numbers:
 
 
 def flagged(data: Data, track: Track, first: int | None = None) -> float:
-    """Share of the shown, uncorrupted entries with a probability beyond one half, from slice `first` on."""
+    """Fraction of the shown, uncorrupted entries with a probability beyond one half, from slice `first` on."""
     if track.probability is None:
         return math.nan
     where = data.shown if data.corrupted is None else data.shown & ~data.corrupted

@@ -29,7 +29,7 @@ def recorded(trial: Trial, dataset: str, condition: Condition) -> Data:
 
 
 def completion(dataset: str, observed: float) -> Callable[[Trial], Numbers]:
-    """Error and coverage on hidden entries, share flagged."""
+    """Error and coverage on hidden entries, fraction flagged."""
 
     def measure(trial: Trial) -> Numbers:
         data = recorded(trial, dataset, Condition(observed))
@@ -51,7 +51,7 @@ def injected(condition: Condition) -> Callable[[Trial], Numbers]:
 
 
 def as_recorded(trial: Trial) -> Numbers:
-    """Abilene complete: the share flagged, and how many std the flagged entries lie from the mean, in the median."""
+    """Abilene complete: the fraction flagged, and how many std the flagged entries lie from the mean, in the median."""
     data = recorded(trial, "abilene", Condition())
     track = trial.follow(data.values)
     if track.probability is None:

@@ -71,7 +71,7 @@ def forecasts(
 
     Args:
         names: Of the recordings; None for all.
-        reporter: Told how far it is.
+        reporter: Shows how far it is.
         folder: Of the files.
         days: Of each recording at most; None for as many as are usual here.
         methods: Their names; None for all.

@@ -149,16 +149,16 @@ def follow(values: Floats, job: Job, reporter: Reporter, step: float, false_alar
     """A stream through a tracker, its results into incidents."""
     reporter.start(job.name, len(values))
     watch = Incidents(values.shape[1:], false_alarms=false_alarms, step=step)
-    told: dict[int, Incident] = {}
+    found: dict[int, Incident] = {}
     fired = np.zeros(len(values), bool)
     file = f"{job.row}-{job.seed}-{job.slices}{'-faults' if job.faults else ''}.npz"
     results = _tracked(values) if job.results is None else kept(job.results / file, lambda: _tracked(values))
     for t, (x, result) in enumerate(zip(values, results, strict=True)):
-        told |= {change.incident.id: change.incident for change in watch.update(result, values=x)}
+        found |= {change.incident.id: change.incident for change in watch.update(result, values=x)}
         fired[t] = bool((np.abs(x - result.mean) > 3 * result.std).any())
         reporter.tick()
-    told |= {one.id: one for one in watch.open}
-    return Followed(tuple(told.values()), fired)
+    found |= {one.id: one for one in watch.open}
+    return Followed(tuple(found.values()), fired)
 
 
 def _tracked(values: Floats) -> Results:

@@ -14,13 +14,13 @@ async function unpacked(text) {
 }
 for (const host of document.querySelectorAll("[data-map]")) {
   const { title, colours, ends: [low, high], shape, levels, names, labelled, rows, columns, values } = JSON.parse(host.dataset.map);
-  const told = document.createElement("output");
+  const shownEntry = document.createElement("output");
   const hover = (row, column) => {
     const value = values ? values[row * shape[1] + column] || "not observed" : "";
-    told.textContent = names ? `${names[0] ? `${names[0]} ${rows[row]}, ` : ""}${names[1]} ${columns[column]}${value ? `: ${value}` : ""}` : "";
+    shownEntry.textContent = names ? `${names[0] ? `${names[0]} ${rows[row]}, ` : ""}${names[1]} ${columns[column]}${value ? `: ${value}` : ""}` : "";
   };
-  const map = new HeatMap(host, title, colours, { hover, leave: () => { told.textContent = ""; } });
-  map.figure.append(told);
+  const map = new HeatMap(host, title, colours, { hover, leave: () => { shownEntry.textContent = ""; } });
+  map.figure.append(shownEntry);
   if (names) {
     map.name(labelled[0] && rows, labelled[1] && columns);
     map.canvas.title = names[0] ? `${names[0]} ↓ ${names[1]} →` : `${names[1]} →`;

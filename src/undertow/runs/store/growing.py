@@ -12,7 +12,7 @@ START_AGAIN = "run again with --overwrite to start from the beginning"
 
 
 class GrowingFile:
-    """One file, open for the whole run; what is added can be seen at once."""
+    """One file, open for the whole run; what is added can be seen immediately."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -39,9 +39,9 @@ def read_incidents(folder: Path) -> list[dict[str, Any]]:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:
-            told = json.loads(line)
-            told.pop("what", None)
-            found[int(told["id"])] = told
+            entry = json.loads(line)
+            entry.pop("what", None)
+            found[int(entry["id"])] = entry
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             if number == len(lines):
                 break

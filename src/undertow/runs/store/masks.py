@@ -23,8 +23,8 @@ def _with_neighbours(picture: Bools) -> Bools:
     """Every pixel that is set or beside one that is, at a corner too."""
     for axis in (0, 1):
         along = np.moveaxis(picture, axis, 0)
-        spread = along.copy()
-        spread[1:] |= along[:-1]
-        spread[:-1] |= along[1:]
-        picture = np.moveaxis(spread, 0, axis)
+        wider = along.copy()
+        wider[1:] |= along[:-1]
+        wider[:-1] |= along[1:]
+        picture = np.moveaxis(wider, 0, axis)
     return picture

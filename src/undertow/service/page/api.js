@@ -1,4 +1,4 @@
-// Requests, and the socket that comes back by itself.
+// Requests, and the socket that connects anew.
 const dialog = document.getElementById("token-dialog");
 
 export function token() { return sessionStorage.getItem("undertow-token"); }

@@ -96,9 +96,9 @@ class SqlStore:
     def write(self, writes: Sequence[Write]) -> None:
         """All of them in one transaction; what belongs to a deleted stream is left out."""
         with self._writing, self._transaction():
-            alive = {int(row[0]) for row in self._execute("SELECT stream FROM streams").fetchall()}
+            there = {int(row[0]) for row in self._execute("SELECT stream FROM streams").fetchall()}
             for one in writes:
-                if one.key in alive:
+                if one.key in there:
                     self._write(one)
 
     def _write(self, one: Write) -> None:

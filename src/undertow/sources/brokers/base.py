@@ -1,7 +1,7 @@
-"""What a broker is to a stream: a log of numbered messages, read from any number on, and told what is done.
+"""What a broker is to a stream: a log of numbered messages, read from any number on and acknowledged.
 
 A position is a number, and it is kept in our own checkpoint, together with the model that has learned everything up
-to it. The broker is told afterwards, and only so that it can let go of messages and show others how far we are: what
+to it. That is acknowledged afterwards, and only so that it can let go of messages and show others how far we are: what
 it remembers never decides where reading continues. So a message that comes twice is known by its number, and one that
 was handed to a process which died before its checkpoint is read again.
 """

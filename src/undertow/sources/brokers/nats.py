@@ -2,7 +2,7 @@
 
 The consumer is what keeps messages for us in streams that let go of what everybody has read. Its acknowledgements come
 after our checkpoint. What it has handed out to a process that died, and what got lost on the way to us (its own numbers
-show that: they count every delivery) is fetched from the stream by its sequence number, at once, instead of waiting
+show that: they count every delivery) is fetched from the stream by its sequence number, immediately, instead of waiting
 until the server hands it out again; when it does, the number is known.
 """
 
@@ -34,7 +34,7 @@ EXAMPLE = "nats://localhost/metrics"
 
 
 class Connection:
-    """A client of NATS in a thread with an event loop of its own; it connects anew by itself, for as long as it takes.
+    """A client of NATS in a thread with an event loop of its own; it connects anew, for as long as it takes.
 
     Args:
         server: ``nats://[user:password@]host[:port]``.
@@ -48,10 +48,10 @@ class Connection:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="undertow nats", daemon=True)
         self._thread.start()
-        self._trouble = ""
+        self._failure = ""
 
         async def noted(error: Exception) -> None:
-            self._trouble = str(error) or type(error).__name__
+            self._failure = str(error) or type(error).__name__
 
         try:
             self.client = self.wait(
@@ -67,7 +67,7 @@ class Connection:
             )
         except Exception as error:
             self.close()
-            why = self._trouble or str(error) or type(error).__name__
+            why = self._failure or str(error) or type(error).__name__
             raise StreamError(f"{host} cannot be reached ({why}): start NATS there, or mend the address") from None
         self.stream = self.client.jetstream()
 
@@ -165,7 +165,7 @@ class JetStream:
         with self._lock:
             left = list(self._unacknowledged)
             self._unacknowledged.clear()
-        self._answer(left, _NAK)  # so that the next of us gets them at once
+        self._answer(left, _NAK)  # so that the next of us gets them immediately
         self._closed.set()
         self._connection.close()
 

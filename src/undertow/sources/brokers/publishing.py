@@ -24,7 +24,7 @@ class Publisher(Protocol):
         """Without passwords."""
 
     @property
-    def trouble(self) -> str:
+    def failure(self) -> str:
         """What went wrong last; empty if nothing did."""
 
     def put(self, key: str, body: bytes) -> None:
@@ -57,7 +57,7 @@ class JetStreamPublisher:
         self.name, self._subject = f"{where.host}/{where.name}", where.name
         self._connection = Connection(where.server, where.host, self.name)
         self._waiting: deque[tuple[str, bytes]] = deque()
-        self.trouble = ""
+        self.failure = ""
 
     def put(self, key: str, body: bytes) -> None:  # noqa: D102
         most = self._connection.client.max_payload
@@ -73,7 +73,7 @@ class JetStreamPublisher:
             try:
                 self._connection.wait(self._send(list(self._waiting)))
             except Exception as error:  # the server is away, and comes back
-                self.trouble = str(error) or type(error).__name__
+                self.failure = str(error) or type(error).__name__
                 if not patient():
                     break
                 pause.wait(_TURN)
@@ -95,7 +95,7 @@ class TopicPublisher:
         from undertow.sources.brokers.kafka import EXAMPLE
 
         where = Address.parse(address, frozenset(), EXAMPLE)
-        self.name, self._topic, self.trouble = f"{where.host}/{where.name}", where.name, ""
+        self.name, self._topic, self.failure = f"{where.host}/{where.name}", where.name, ""
         self._left = self._failed = 0
         self._kafka = import_extra("confluent_kafka", "kafka", self.name)
         self._client: Any = self._kafka.Producer(
@@ -129,7 +129,7 @@ class TopicPublisher:
         if error is None:
             self._left -= 1
         else:
-            self._failed, self.trouble = self._failed + 1, error.str()
+            self._failed, self.failure = self._failed + 1, error.str()
 
 
 def _too_large(name: str, size: int, why: str) -> StreamError:

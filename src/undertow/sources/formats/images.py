@@ -128,6 +128,6 @@ def _is_array(name: str) -> bool:
 
 
 def _natural(name: str) -> tuple[list[tuple[int, int, str]], str]:
-    """Sorts 2 before 10; the name itself settles ties such as 01 and 1."""
+    """Sorts 2 before 10; the name itself decides ties such as 01 and 1."""
     parts = re.findall(r"\d+|\D+", name)
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts], name

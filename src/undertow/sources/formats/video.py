@@ -77,7 +77,7 @@ class VideoFile(Source):
             yield from container.decode(stream)
 
     def _has_colours(self) -> bool:
-        """Whether one of the first frames has; damage is told where frames are read."""
+        """Whether one of the first frames has; damage is reported where frames are read."""
         try:
             frames = islice(self._decoded(), LOOKED_AT)
             return any((np.ptp(_rgb(frame), axis=-1) > COLOURFUL).mean() > PATCH for frame in frames)

@@ -42,7 +42,7 @@ def date_forms(path: Path) -> tuple[str, ...]:
     """How dates are written in a file, beside ISO 8601.
 
     Raises:
-        StreamError: Which number is the day cannot be told.
+        StreamError: Which number is the day is not clear.
     """
     first = second = 0
     text = b""

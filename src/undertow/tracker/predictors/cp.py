@@ -185,7 +185,7 @@ class Regression:
         level: Mean of every entry without the low rank (n,).
         level_variance: (n,).
         noise: Variance of the noise (n,).
-        trust: Share of its precision that the model itself leaves every entry (n,).
+        trust: Fraction of its precision that the model itself leaves every entry (n,).
     """
 
     design: Array

@@ -1,4 +1,4 @@
-"""Local level: every entry is a random walk observed with noise, filtered at several paces at once.
+"""Local level: every entry is a random walk observed with noise, filtered at several paces.
 
 y_t = m_t + ε_t, m_t = m_{t−1} + η_t, Var ε = r, Var η = ψ r. For every ratio ψ there is a Kalman filter; they are
 weighted by the likelihood of what each has predicted. O(entries).
@@ -25,7 +25,7 @@ TEMPER = 0.2
 """Of the likelihoods: they say less about the pace than they would if the data were random walks."""
 PRIOR_COUNT = 3.0
 """Observations that the noise of the other entries is worth to an entry."""
-MOST_SURPRISE = 1e4
+MOST_SQUARED = 1e4
 """Largest squared error over its expectation that counts: beyond it, rounding decides between paces, and the compiler
 may round the same number in two ways."""
 WIDEST = 1e4
@@ -78,10 +78,10 @@ class Level:
         latent = (weights * ((state.variance + _column(RATIOS)) * noise + (state.mean - mean) ** 2)).sum(0)
         known = jnp.maximum(state.seen.sum(), 1)
         middle = jnp.where(state.seen, mean, 0).sum() / known
-        spread = jnp.where(state.seen, (mean - middle) ** 2, 0).sum() / known
+        between = jnp.where(state.seen, (mean - middle) ** 2, 0).sum() / known
         return Prediction(
             jnp.where(state.seen, mean, middle),
-            jnp.where(state.seen, latent, spread + latent),
+            jnp.where(state.seen, latent, between + latent),
             (weights * noise).sum(0),
         )
 
@@ -93,9 +93,9 @@ class Level:
         noise, predicted = _noise(state), state.variance + _column(RATIOS)
         error = jnp.where(observed | (informative > 0), given.values - state.mean, 0)
         expected = noise * (predicted + 1)
-        surprise = jnp.minimum(error**2 / expected, MOST_SURPRISE)
+        squared = jnp.minimum(error**2 / expected, MOST_SQUARED)
         keep = 1 - (1 - MEMORY) * informative
-        likelihood = -0.5 * informative * (surprise + jnp.log(expected))
+        likelihood = -0.5 * informative * (squared + jnp.log(expected))
         known = (informative > 0) & state.seen
         bounded = jnp.minimum(error**2, given.bound**2 * expected) / huber.within(given.bound)
         gain = weight * predicted / (weight * predicted + 1)

@@ -38,16 +38,16 @@ export class Chart {
     this.canvas.setAttribute("aria-label", title);
     this.note = this.box.querySelector(".soft");
     this.legend = this.box.querySelector(".legend");
-    const told = this.box.querySelector("output"), pointer = this.box.querySelector(".pointer");
+    const caption = this.box.querySelector("output"), pointer = this.box.querySelector(".pointer");
     this.canvas.addEventListener("click", (event) => this.xs && pick(this.xs[this.nearest(event)]));
     this.canvas.addEventListener("pointermove", (event) => {
       if (!this.xs) return;
       const i = this.nearest(event);
-      told.textContent = this.tell(i);
+      caption.textContent = this.tell(i);
       pointer.hidden = false;
       pointer.style.left = `${this.x(this.xs[i])}px`;
     });
-    this.canvas.addEventListener("pointerleave", () => { told.textContent = ""; pointer.hidden = true; });
+    this.canvas.addEventListener("pointerleave", () => { caption.textContent = ""; pointer.hidden = true; });
   }
   x(n) { return BESIDE + (n - this.xs[0]) / Math.max(1, this.xs[this.xs.length - 1] - this.xs[0]) * (this.canvas.clientWidth - BESIDE - 2); }
   nearest(event) {
@@ -59,15 +59,15 @@ export class Chart {
   number(v) { return this.options.percent && v !== null && Number.isFinite(v) ? `${Number((100 * v).toPrecision(3))} %` : shown(v); }
   tell(i) {
     const { band, labels } = this.options, there = (v) => v !== null && v !== undefined && Number.isFinite(v);
-    const told = this.lines.filter((one) => there(one.values[i])).map((one, n) => {
+    const values = this.lines.filter((one) => there(one.values[i])).map((one, n) => {
       const width = n === 0 && band && there(band.high[i]) ? ` ± ${this.number(band.high[i] - one.values[i])}` : "";
       return `${one.name && this.lines.length > 1 ? `${one.name.split(",")[0]} ` : ""}${this.number(one.values[i])}${width}`;
     });
-    return `${told.join(", ") || "–"} at ${labels ? labels[i] : this.xs[i]}`;
+    return `${values.join(", ") || "–"} at ${labels ? labels[i] : this.xs[i]}`;
   }
   // lines: [{name, values, colour, dots, far}]; what is far off the other lines is an arrow at the edge, or it would flatten
   // them. options: band {low, high}; from and to, the ends of the scale; stacked; steps;
-  // percent; whole numbers; wide, where powers of ten may be needed; at, a moment; guide, a level; labels of the slices.
+  // percent; integers; wide, where powers of ten may be needed; at, a moment; guide, a level; labels of the slices.
   draw(xs, lines, options = {}) {
     if (!xs.length || !this.canvas.clientWidth) return;
     Object.assign(this, { xs, lines, options });
