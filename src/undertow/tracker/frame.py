@@ -33,8 +33,8 @@ ROOT_FROM, LOG_FROM = 0.5, 1.4
 FIRM = 0.1
 """How far beyond these limits an exponent must lie to change a scale that is in use."""
 SIGNED = 0.02
-"""Share of what lies below zero in the sizes of all values, none larger than the upper quartile, from which on the data
-are not sizes of something, measured with noise; twice as much to leave a curved scale."""
+"""Fraction of what lies below zero in the sizes of all values, none larger than the upper quartile, from which on the
+data are not sizes of something, measured with noise; twice as much to leave a curved scale."""
 REVISED = 4.0
 """An origin is revised if it is wrong by more than this many units; on the logarithmic scale, where the unit says from
 where on sizes are compared by their ratio, a unit if by more than this factor."""
@@ -161,7 +161,7 @@ def _scale(recent: Sequence[Slice], values: Floats, current: Frame | None) -> in
 
 
 def _signed(values: Floats) -> float:
-    """Share of what lies below zero in the sizes of all values."""
+    """Fraction of what lies below zero in the sizes of all values."""
     sizes = np.abs(values)
     sizes = np.minimum(sizes, np.quantile(sizes[sizes > 0], 0.75))
     return float(sizes[values < 0].sum() / sizes.sum())

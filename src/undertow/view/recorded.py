@@ -33,7 +33,7 @@ def explained(dataset: Any, labels: dict[str, Any], threshold: float) -> Explana
     index = _worst(found, off) if asked is None else _index(found, asked)
     distance = float(off[index])
     value = None if found.data is None or np.isnan(found.data[index]) else float(found.data[index])
-    found = explanation(
+    explained = explanation(
         entry=f"{found.title}, {found.time_name} {_said(found.times[index])}",
         position=(index, *found.position),
         value=value,
@@ -45,7 +45,7 @@ def explained(dataset: Any, labels: dict[str, Any], threshold: float) -> Explana
         weights={},
         events=(*_far(value, distance), *_lasting(found, index), *_others(dataset, found, index, threshold)),
     )
-    return replace(found, distance=None if np.isnan(distance) else distance, predictors=_weights(dataset, index))
+    return replace(explained, distance=None if np.isnan(distance) else distance, predictors=_weights(dataset, index))
 
 
 def _worst(found: Series, off: NDArray[np.floating[Any]]) -> int:
