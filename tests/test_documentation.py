@@ -14,7 +14,7 @@ WITH_CODE = sorted(
     page
     for page in (ROOT / "docs").rglob("*.md")
     if any(kind == "python" for kind, _ in pages.blocks(page))
-    and page.name != "read-files.md"  # tests/sources/test_streams_page.py makes the files that it names
+    and page.name != "read-files.md"  # tests/sources/test_read_files_page.py makes the files that it names
 )
 WITH_EXAMPLES = sorted(
     ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)

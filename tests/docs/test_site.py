@@ -127,3 +127,7 @@ def test_every_constant_of_the_model_is_explained():
     rows = re.findall(r"^\| `([A-Z_]+)` \| `.+` \| (.*) \|$", generated()["reference/constants.md"], re.MULTILINE)
     assert len(rows) > 40
     assert [name for name, meaning in rows if len(meaning) < 10] == []
+
+
+def test_the_citation_is_of_this_version():
+    assert f"\nversion: {undertow.__version__}\n" in (ROOT / "CITATION.cff").read_text()

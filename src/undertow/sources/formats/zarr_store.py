@@ -63,8 +63,8 @@ class CheckedStore(WrapperStore[Any]):
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
         """The content of a file of the folder."""
         content = await super().get(key, prototype, byte_range)
-        chunks = None if content is None else self._chunks(key)
-        if chunks is None:
+        chunks = self._chunks(key)
+        if content is None or chunks is None:
             return content
         if byte_range is None:
             for chunk in chunks.of_file(content.to_bytes()):
