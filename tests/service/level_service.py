@@ -56,8 +56,8 @@ class Level:
 
 
 if __name__ == "__main__":
-    subscribe, publish = (
-        tuple(filter(None, [os.environ.get(f"UNDERTOW_TEST_{name}")])) for name in ("SUBSCRIBE", "PUBLISH")
+    subscribe, publish, deliver = (
+        tuple(filter(None, [os.environ.get(f"UNDERTOW_TEST_{name}")])) for name in ("SUBSCRIBE", "PUBLISH", "DELIVER")
     )
     settings = Settings(
         sys.argv[1],
@@ -65,5 +65,6 @@ if __name__ == "__main__":
         limits=Limits(checkpoint_every=20),
         subscribe=subscribe,
         publish=publish,
+        deliver=deliver,
     )
     Server(settings, Models(Level, Level.load)).run(lambda address: print(address, flush=True))

@@ -8,7 +8,7 @@ from pages import ROOT
 from service_of_tests import NPY, as_lists, body, npy
 from stubs import StubTracker, slice_at
 
-from undertow.service import schemas
+from undertow.service import bodies, schemas
 
 
 def test_a_stream_is_created_listed_shown_and_deleted(client):
@@ -45,6 +45,27 @@ def test_json_numpy_and_arrow_give_what_the_model_gives(client):
         np.testing.assert_allclose(result.outlier_probability, expected.outlier_probability)
     assert [one.sequence for one in results] == list(range(6))
     assert results[0].time == "2024-05-01T00:00:00Z"
+
+
+def test_named_rows_come_by_arrow_as_by_json(client):
+    pa = pytest.importorskip("pyarrow")
+    rows = [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]
+    labels = [["z", "x"], None]
+    given = {"values": [rows[0] + rows[1]], "labels": [labels]}
+    table, sink = pa.table(given), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    kind = {"content-type": "application/vnd.apache.arrow.stream"}
+    url = "/api/streams/a/slices?fields=data"
+    by_arrow = client.post(url, content=sink.getvalue().to_pybytes(), headers=kind).json()["results"][0]
+    by_json = client.post(url, json={"values": rows, "labels": labels}).json()["results"][0]
+    assert by_arrow["data"] == by_json["data"] == [rows[1], [None] * 4, rows[0]]
+
+
+def test_the_documentation_of_a_slice_names_all_that_is_read(client):
+    content = client.get("/openapi.json").json()["paths"]["/api/streams/{name}/slices"]["post"]["requestBody"]
+    one = content["content"]["application/json"]["schema"]["anyOf"][0]
+    assert set(one["properties"]) == bodies._FIELDS
 
 
 def test_alerts_carry_labels_and_only_they_come_when_asked(client):

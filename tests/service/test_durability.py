@@ -1,4 +1,5 @@
 import itertools
+import re
 import shutil
 import sqlite3
 from types import SimpleNamespace
@@ -10,6 +11,9 @@ from stubs import StubTracker, slice_at
 
 from undertow.service import inference
 from undertow.service.hosted import Hosted, Models
+from undertow.service.store import outbox
+from undertow.service.store.opening import open_store
+from undertow.service.store.outbox import StoreOutbox
 
 SHAPE = {"shape": [3, 4]}
 kept = Hosted.checkpoint
@@ -73,6 +77,21 @@ def test_what_took_long_to_learn_is_saved_early(tmp_path, monkeypatch):
         assert saved == [1, 11, 21]
 
 
+def test_a_step_of_several_streams_counts_for_each_what_it_took_of_it(tmp_path, noted, monkeypatch):
+    """By a clock that ticks whenever it is asked: every step takes a second, however many streams it has."""
+    monkeypatch.setattr(inference, "time", SimpleNamespace(perf_counter=itertools.count().__next__))
+    with service(tmp_path, noted, checkpoint_every=10**6) as client:
+        for name in "abcd":
+            client.put(f"/api/streams/{name}", json=SHAPE)
+            slices = {"slices": [body(n, sequence=n) for n in range(7)]}
+            client.post(f"/api/streams/{name}/slices?async=1", json=slices)
+        for name in "abcd":
+            pushed(client, [7], name)
+        sum_of_all = re.search(r"undertow_step_seconds_sum (\S+)", client.get("/metrics").text)
+    assert sum(Noted.calls) == 32
+    assert float(sum_of_all[1]) == pytest.approx(len(Noted.calls))
+
+
 def test_retries_are_safe(client):
     first = pushed(client, range(3)).json()["results"]
     again = pushed(client, range(1, 5)).json()
@@ -122,6 +141,34 @@ def test_a_store_that_cannot_be_written_acknowledges_nothing(tmp_path, monkeypat
         monkeypatch.setattr(SqlStore, "write", full)
         assert pushed(client, [0]).status_code == 503
         assert client.get("/readyz").status_code == 503
+
+
+def told_across_an_end(store):
+    """What an outbox and a mark in this store say after it was closed."""
+    with open_store(store) as found:
+        box = StoreOutbox(found, ["x", "y"])
+        assert box.add("one", {"what": "opened"})
+        assert box.add("two", {"what": "closed"})
+        box.done("one", "x")
+        found.set_mark("where", "3")
+        found.set_mark("where", "4")
+    with open_store(store) as found:
+        box = StoreOutbox(found, ["x", "y"])
+        assert not box.add("one", {"what": "opened"})
+        assert box.pending("x") == [("two", {"what": "closed"})]
+        assert [key for key, _ in box.pending("y")] == ["one", "two"]
+        assert StoreOutbox(found, ["later"]).pending("later") == []
+        assert (found.mark("where"), found.mark("elsewhere")) == ("4", None)
+
+
+def test_what_is_still_to_be_told_is_in_the_store(tmp_path, monkeypatch):
+    told_across_an_end(str(tmp_path / "s.db"))
+    monkeypatch.setattr(outbox, "KEYS", 10)
+    with open_store(str(tmp_path / "many.db")) as found:
+        box = StoreOutbox(found, ["x"])
+        assert all(box.add(str(number), {}) for number in range(20))
+        assert not box.add("19", {})
+        assert box.add("0", {})  # so long ago that it is not known any more
 
 
 def test_a_store_is_for_one_service(tmp_path):

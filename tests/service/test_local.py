@@ -1,9 +1,11 @@
 import json
+import subprocess
+import sys
 
 import httpx
 import pytest
 from innovations import Drawn
-from stubs import StubStream, StubTracker, load_stub, minute, reported_store
+from stubs import StubStream, StubTracker, load_stub, minute, python_environment, reported_store
 
 from undertow.incidents import Incident
 from undertow.runs import run
@@ -82,3 +84,20 @@ def test_a_run_is_watched_at_the_rate_that_it_accepts(tmp_path):
 def test_names_of_streams_come_from_paths():
     assert plain_name("/data/täglich flows.csv") == "t-glich-flows.csv"
     assert plain_name("-") == "stream"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("absent", ["fastapi", "uvicorn"])
+def test_what_is_missing_is_named_with_the_extra_that_has_it(absent, tmp_path):
+    code = f"import sys; sys.modules[{absent!r}] = None; from undertow.cli import main; main()"
+    for command in ("serve", "view"):
+        arguments = [reported_store(tmp_path / "s.zarr")] if command == "view" else []
+        done = subprocess.run(
+            [sys.executable, "-c", code, command, *map(str, arguments)],
+            env=python_environment(),
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 2
+        assert f"needs {absent}: pip install 'undertow[service]'" in " ".join(done.stderr.split())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from service_of_tests import STUBS, body
 from starlette.testclient import TestClient
+from test_durability import told_across_an_end
 from test_kill import killed
 
 from undertow.service.app import make_app
@@ -70,6 +71,10 @@ def test_streams_are_kept_in_postgres_and_go_on(address):
 def test_killed_again_and_again_nothing_acknowledged_is_lost_and_nothing_learned_twice(address, tried):
     killed(address, 3)
     tried("service on PostgreSQL killed with kill -9", 4)
+
+
+def test_what_is_still_to_be_told_is_in_the_database(address):
+    told_across_an_end(address)
 
 
 def test_a_database_is_for_one_service(address):

@@ -1,9 +1,11 @@
+import asyncio
 import base64
 
 import pytest
 from service_of_tests import LIVE, service
 from starlette.websockets import WebSocketDisconnect
 
+from undertow.service import security
 from undertow.service.errors import ServiceError
 from undertow.service.settings import Settings
 
@@ -66,6 +68,39 @@ def test_limits(tmp_path):
         assert client.post("/api/streams/a/slices", content=iter([b"x" * 1500] * 2)).status_code == 413
         many = {"slices": [{"values": [[1] * 4] * 3} for _ in range(4)]}
         assert client.post("/api/streams/a/slices", json=many).status_code == 413
+
+
+def test_every_body_is_limited_before_it_is_read(tmp_path):
+    large = b" " * 3000
+    with service(tmp_path, body_bytes=2000) as client:
+        client.put("/api/streams/a", json={"shape": [3, 4]})
+        for method, path in (
+            ("PUT", "/api/streams/b"),
+            ("POST", "/api/streams/a/incidents/1/feedback"),
+            ("DELETE", "/api/streams/a"),
+        ):
+            for content in (large, iter([large[:1500]] * 2)):
+                answer = client.request(method, path, content=content, headers={"content-type": "application/json"})
+                assert answer.status_code == 413
+                assert "a request may have 2000 bytes" in answer.json()["error"]
+        assert [one["name"] for one in client.get("/api/streams").json()["streams"]] == ["a"]
+        assert 'undertow_refused_total{status="413"} 6.0' in client.get("/metrics").text
+
+
+def test_a_body_that_does_not_come_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(security, "PATIENCE", 0.05)
+    sent = []
+
+    async def nothing():
+        await asyncio.sleep(3600)
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1:8765"), (b"content-length", b"5")]
+    scope = {"type": "http", "method": "PUT", "path": "/api/streams/a", "headers": headers}
+    asyncio.run(security.Guard(None, Settings(str(tmp_path / "s.db")))(scope, nothing, send))
+    assert sent[0]["status"] == 408
 
 
 def test_the_page_names_no_other_site():

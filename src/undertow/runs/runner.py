@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from undertow.incidents import FalseAlarms
 from undertow.incidents.clock import as_datetime
-from undertow.incidents.delivery import Courier, Outbox, channel
+from undertow.incidents.delivery import Courier, FileOutbox, channel
 from undertow.incidents.rate import DEFAULT
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, stopped
 from undertow.runs.default_model import update
@@ -115,7 +115,7 @@ class Runner:
         else:
             layout = self._options.layout(self._stream, Times("index"))  # of whatever kind, the names are the same
             clear(self._folder, self._planned(layout))
-            Outbox.remove(self._private)
+            FileOutbox.remove(self._private)
 
     def run(self) -> RunSummary:
         """Update the model until the stream ends, the limit is reached, an interrupt comes or something fails."""
@@ -174,7 +174,8 @@ class Runner:
         """With someone who delivers incidents, where that was asked for."""
         if self._options.deliver:
             channels = [channel(address) for address in self._options.deliver]
-            self._courier = Courier(Outbox(self._private), channels, self._stream.name, self._stream.fingerprint)
+            outbox = FileOutbox(self._private, [one.name for one in channels])
+            self._courier = Courier(outbox, channels, self._stream.name, self._stream.fingerprint)
         published, address = None, self._options.publish
         if address is not None:
             keep = parse_keep(asked(address))

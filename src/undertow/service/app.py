@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from undertow import __version__
-from undertow.incidents.delivery import Courier, Outbox, channel
+from undertow.incidents.delivery import Courier, channel
 from undertow.service import broker, pages, routes, schemas, sockets
 from undertow.service.answers import as_json
 from undertow.service.errors import Busy, ServiceError
@@ -22,7 +22,9 @@ from undertow.service.live import Hub
 from undertow.service.metrics import Metrics
 from undertow.service.security import Guard
 from undertow.service.settings import Settings
+from undertow.service.store.base import Store
 from undertow.service.store.opening import open_store
+from undertow.service.store.outbox import StoreOutbox
 from undertow.service.streams import Streams
 
 _LOG = logging.getLogger("undertow.service")
@@ -49,7 +51,7 @@ def make_app(
         with open_store(settings.store) as store:
             hub, metrics = Hub(asyncio.get_running_loop()), Metrics()
             made = models or trackers()
-            courier = _courier(settings)
+            courier = _courier(settings, store)
             streams = Streams(store, made, settings.limits, hub, metrics, failed, courier)
             workers = _workers(settings, streams)
             app.state.loop, app.state.read_only = asyncio.get_running_loop(), read_only
@@ -87,12 +89,12 @@ def make_app(
     return Guard(app, settings, read_only=read_only, refused=refused)
 
 
-def _courier(settings: Settings) -> Courier | None:
+def _courier(settings: Settings, store: Store) -> Courier | None:
     """Who delivers incidents, where that was asked for."""
     if not settings.deliver:
         return None
-    settings.outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Courier(Outbox(settings.outbox), [channel(address) for address in settings.deliver], "")
+    channels = [channel(address) for address in settings.deliver]
+    return Courier(StoreOutbox(store, [one.name for one in channels]), channels, "")
 
 
 def _workers(settings: Settings, streams: Streams) -> list[broker.Worker]:
@@ -100,10 +102,8 @@ def _workers(settings: Settings, streams: Streams) -> list[broker.Worker]:
     fed, told = broker.named(settings.subscribe), broker.named(settings.publish)
     both: list[tuple[type[broker.Worker], tuple[str, str]]] = [(broker.Subscription, one) for one in fed]
     both += [(broker.Publication, one) for one in told]
-    if both:
-        settings.outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
     streams.fed = frozenset(name for name, _ in fed)
-    return [kind(streams, name, address, settings.outbox) for kind, (name, address) in both]
+    return [kind(streams, name, address) for kind, (name, address) in both]
 
 
 def _add_health(app: FastAPI) -> None:
@@ -151,10 +151,6 @@ def _add_errors(app: FastAPI) -> None:
         message = {404: nowhere, 405: f"{request.method} is not for this address: see /openapi.json"}
         detail = message.get(error.status_code, str(error.detail))
         return refused(request, error.status_code, detail, dict(error.headers or {}))
-
-    @app.exception_handler(TimeoutError)
-    async def too_slow(request: Request, error: TimeoutError) -> Response:
-        return refused(request, 408, "the body did not come within a minute")
 
     @app.exception_handler(Exception)
     async def defect(request: Request, error: Exception) -> Response:

@@ -158,7 +158,7 @@ def _from_npy(body: bytes, spec: Spec) -> list[dict[str, Any]]:
 
 
 def _from_arrow(body: bytes, spec: Spec) -> list[dict[str, Any]]:
-    """A table with a row for each slice: values (a list, in C order), and where wanted time and sequence."""
+    """A table with a row for each slice: values (a list, in C order), and where wanted time, sequence and labels."""
     try:
         import pyarrow as pa
     except ModuleNotFoundError:
@@ -168,19 +168,29 @@ def _from_arrow(body: bytes, spec: Spec) -> list[dict[str, Any]]:
         table.validate(full=True)
         columns = {name: table.column(name) for name in table.column_names}
         if "values" not in columns or set(columns) - _FIELDS:
-            raise Invalid(f"Arrow has the columns values, time and sequence, got {table.column_names!r:.80}")
+            raise Invalid(f"Arrow has the columns values, time, sequence and labels, got {table.column_names!r:.80}")
         values = [one.as_py() for one in columns["values"]]
         seconds = [None] * len(values) if "time" not in columns else [_time(one.as_py()) for one in columns["time"]]
         numbers = [None] * len(values) if "sequence" not in columns else columns["sequence"].to_pylist()
+        named = [None] * len(values) if "labels" not in columns else columns["labels"].to_pylist()
         arrays = [
-            np.array([math.nan if x is None else x for x in one], np.float64).reshape(spec.shape) for one in values
+            np.array([math.nan if x is None else x for x in one], np.float64).reshape(_shape(labels, spec))
+            for one, labels in zip(values, named, strict=True)
         ]
     except Invalid:
         raise
     except (pa.ArrowException, ValueError, TypeError, OSError, OverflowError, AttributeError) as error:
         raise Invalid(f"the body is not Arrow IPC with slices of this stream: {str(error)[:100]}") from None
-    rows = zip(arrays, seconds, numbers, strict=True)
-    return [{"values": array, "time": time, "sequence": number} for array, time, number in rows]
+    rows = zip(arrays, seconds, numbers, named, strict=True)
+    return [
+        {"values": array, "time": time, "sequence": number, "labels": labels} for array, time, number, labels in rows
+    ]
+
+
+def _shape(labels: Any, spec: Spec) -> tuple[int, ...]:
+    """Of a slice whose rows are named."""
+    names = checked_labels(labels, spec) or (None,) * len(spec.shape)
+    return tuple(size if one is None else len(one) for size, one in zip(spec.shape, names, strict=True))
 
 
 def _time(value: Any) -> Any:

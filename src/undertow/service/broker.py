@@ -14,16 +14,15 @@ import logging
 import threading
 import time
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
 
-from undertow.serialization.container import write_bytes
 from undertow.service.answers import kept_json
 from undertow.service.bodies import Given, checked_labels
 from undertow.service.errors import Busy, Invalid, NotFound, ServiceError
 from undertow.service.spec import checked_name, checked_spec
+from undertow.service.store.base import Store
 from undertow.service.streams import Stream, Streams
 from undertow.service.times import checked
 from undertow.sources.base import BadInputError, StreamError
@@ -58,16 +57,16 @@ def named(texts: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 class Mark:
-    """A few numbers in a file that is replaced as a whole."""
+    """A few numbers in the store, replaced together."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+        self.kept: dict[str, Any] = json.loads(store.mark(name) or "{}")
 
     def write(self, **kept: Any) -> None:
-        """Durable when this returns, the name of the file too."""
+        """Durable when this returns."""
         self.kept = kept
-        write_bytes(self._path, json.dumps(kept).encode())
+        self._store.set_mark(self._name, json.dumps(kept))
 
 
 class Worker:
@@ -77,14 +76,13 @@ class Worker:
         streams: Of the service.
         name: Of the stream.
         address: Of the broker.
-        folder: Where its mark is kept.
     """
 
     kind = ""
 
-    def __init__(self, streams: Streams, name: str, address: str, folder: Path) -> None:
+    def __init__(self, streams: Streams, name: str, address: str) -> None:
         self._streams, self._name, self._address = streams, name, address
-        self._mark = Mark(folder / f"{self.kind}-{name}.json")
+        self._mark = Mark(streams.store, f"{self.kind} {name}")
         self._loop = asyncio.get_running_loop()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._go_on, name=f"undertow {self.kind}", daemon=True)

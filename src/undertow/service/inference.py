@@ -259,11 +259,11 @@ class Inference:
             return []
         started = time.perf_counter()
         outcomes = stepped(self._models, given)
-        seconds = time.perf_counter() - started
-        self.seconds += 0.1 * (min(seconds / len(given), 10 * self.seconds) - self.seconds)
+        seconds = (time.perf_counter() - started) / len(given)  # of each
+        self.seconds += 0.1 * (min(seconds, 10 * self.seconds) - self.seconds)
         for (hosted, _, _), outcome in zip(given, outcomes, strict=True):
             self._reached[hosted.key] = max(self._reached[hosted.key], hosted.next)
-            hosted.work += seconds / len(given)
+            hosted.work += seconds
             self._writer.lazily(hosted.kept(outcome))
             self._listener.slice_done(hosted.key, outcome, seconds)
             if outcome.changes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Annotated, Any, Literal
 
@@ -12,8 +11,8 @@ from fastapi.concurrency import run_in_threadpool
 
 from undertow.service import answers, bodies, frames, schemas, times
 from undertow.service.answers import as_json
-from undertow.service.errors import Conflict, Invalid, NotFound, TooLarge
-from undertow.service.spec import NAME, checked_name, checked_spec
+from undertow.service.errors import Conflict, Invalid, NotFound
+from undertow.service.spec import LABEL_LENGTH, NAME, checked_name, checked_spec
 from undertow.service.streams import Stream, Streams
 
 Name = Annotated[str, Path(pattern=NAME, description="Of the stream.")]
@@ -25,6 +24,7 @@ Fields = Annotated[
     str, Query(pattern="^[a-z_,]*$", max_length=80, description=f"Arrays to send: {', '.join(answers.FIELDS)}.")
 ]
 _END = 2**53 - 1
+_NAMES = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": LABEL_LENGTH}}
 _SLICE = {
     "type": "object",
     "required": ["values"],
@@ -33,6 +33,10 @@ _SLICE = {
         "values": {"type": "array", "description": "Nested lists of numbers, null where nothing was observed."},
         "time": {"description": "ISO 8601, or seconds since 1970.", "anyOf": [{"type": "string"}, {"type": "number"}]},
         "sequence": {"type": "integer", "minimum": 0, "description": "Makes retries safe."},
+        "labels": {
+            "description": "For each mode the names of the rows that values has, in its order, or null for all rows.",
+            "anyOf": [{"type": "array", "items": {"anyOf": [_NAMES, {"type": "null"}]}}, {"type": "null"}],
+        },
     },
 }
 _BODY = {
@@ -51,14 +55,16 @@ _BODY = {
             }
         },
         bodies.NPY: {"schema": {"type": "string", "format": "binary", "description": "One slice, or a stack."}},
-        bodies.ARROW: {"schema": {"type": "string", "format": "binary", "description": "A row for each slice."}},
+        bodies.ARROW: {
+            "schema": {"type": "string", "format": "binary", "description": "A row for each slice, with JSON's names."}
+        },
     },
 }
 _BINARY = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 
 
 def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
-    return {code: {"model": schemas.Error} for code in (400, 401, 403, 421, 422, 503, *codes)}
+    return {code: {"model": schemas.Error} for code in (400, 401, 403, 408, 413, 421, 422, 503, *codes)}
 
 
 router = APIRouter(prefix="/api", responses=_errors())
@@ -92,7 +98,7 @@ def list_streams(request: Request) -> Response:
 @router.put(
     "/streams/{name}",
     response_model=schemas.StreamInfo,
-    responses={201: {"model": schemas.StreamInfo}, **_errors(409, 413)},
+    responses={201: {"model": schemas.StreamInfo}, **_errors(409)},
 )
 async def create_stream(request: Request, name: Name, given: schemas.NewStream) -> Response:
     """Create a stream. To ask twice for the same is no error."""
@@ -118,7 +124,7 @@ async def delete_stream(request: Request, name: Name) -> Response:
 @router.post(
     "/streams/{name}/slices",
     response_model=schemas.PushAnswer,
-    responses={202: {"model": schemas.PushAnswer}, **_errors(404, 409, 413, 415, 429)},
+    responses={202: {"model": schemas.PushAnswer}, **_errors(404, 409, 415, 429)},
     openapi_extra={"requestBody": _BODY},
 )
 async def push_slices(
@@ -141,7 +147,7 @@ async def push_slices(
     if name in streams.fed:
         raise Conflict(f"stream {name} is fed by a broker: send slices there")
     wanted = _fields("" if alerts_only else fields)
-    body = await _body(request, streams.limits.body_bytes)
+    body = await request.body()
     kind = request.headers.get("content-type", "")
     arguments = (kind, body, stream.spec, streams.limits.slices, sequence, time)
     given = bodies.decoded(*arguments) if len(body) < 2**14 else await run_in_threadpool(bodies.decoded, *arguments)
@@ -270,18 +276,3 @@ def _fields(text: str) -> tuple[str, ...]:
     if unknown := [name for name in wanted if name not in answers.FIELDS]:
         raise Invalid(f"fields are among {', '.join(answers.FIELDS)}, got {unknown[0]!r}")
     return wanted
-
-
-async def _body(request: Request, most: int) -> bytes:
-    """The body, refused as soon as it is too large."""
-    claimed = request.headers.get("content-length", "0")
-    size, parts = 0, []
-    if claimed.isdigit() and int(claimed) > most:
-        raise TooLarge(f"a request may have {most} bytes, got {claimed}: send fewer slices per request")
-    async with asyncio.timeout(60):
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise TooLarge(f"a request may have {most} bytes: send fewer slices per request")
-            parts.append(part)
-    return b"".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 from collections.abc import Awaitable, Callable
@@ -27,6 +28,8 @@ HEADERS = [
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
     (b"cache-control", b"no-store"),
 ]
+PATIENCE = 60.0
+"""Seconds that a body may take to come."""
 PROTOCOL = "undertow"
 """Of WebSockets; a token comes as a second one, since browsers send no header with them."""
 
@@ -51,6 +54,7 @@ class Guard:
         refused: Callable[[int], None] = lambda status: None,
     ) -> None:
         self.app, self._token, self._read_only, self._told = app, settings.token, read_only, refused
+        self._most = settings.limits.body_bytes
         self._any_host = not is_loopback(settings.host)
         self._hosts = {"localhost", "127.0.0.1", "[::1]", settings.host.lower(), *map(str.lower, settings.names)}
 
@@ -60,6 +64,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         refusal = self._refused(scope)
+        if refusal is None and scope["type"] == "http":
+            refusal, receive = await self._read(scope, receive)
         if refusal is None:
             await self.app(scope, receive, _with_headers(send) if scope["type"] == "http" else send)
             return
@@ -83,11 +89,40 @@ class Guard:
             return 401, "this service needs a token: send Authorization: Bearer TOKEN"
         return None
 
+    async def _read(self, scope: Scope, receive: Receive) -> tuple[tuple[int, str] | None, Receive]:
+        """The body, refused as soon as it is too large, and what gives it once more."""
+        claimed = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if claimed.isdigit() and int(claimed) > self._most:
+            return (413, f"a request may have {self._most} bytes, got {int(claimed)}: send less per request"), receive
+        parts, size, more = [], 0, True
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while more:
+                    message = await receive()
+                    if message["type"] != "http.request":  # the client has gone
+                        return None, _given([message], receive)
+                    parts.append(message.get("body", b""))
+                    size, more = size + len(parts[-1]), message.get("more_body", False)
+                    if size > self._most:
+                        return (413, f"a request may have {self._most} bytes: send less per request"), receive
+        except TimeoutError:
+            return (408, "the body did not come within a minute: send less per request"), receive
+        return None, _given([{"type": "http.request", "body": b"".join(parts), "more_body": False}], receive)
+
     def _is_valid(self, headers: dict[str, str]) -> bool:
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             given = _from_protocols(headers.get("sec-websocket-protocol", ""))
         return hmac.compare_digest(given.strip().encode(), (self._token or "").encode())
+
+
+def _given(messages: list[Any], receive: Receive) -> Receive:
+    """These first."""
+
+    async def received() -> Any:
+        return messages.pop(0) if messages else await receive()
+
+    return received
 
 
 def _is_open(path: str) -> bool:

@@ -26,10 +26,10 @@ class Server:
     def __init__(self, settings: Settings, models: Models | None = None, app: Any = None) -> None:
         try:
             import uvicorn
+
+            from undertow.service.app import make_app
         except ModuleNotFoundError as error:
             raise ServiceError(f"the service needs {error.name}: pip install 'undertow[service]'") from None
-        from undertow.service.app import make_app
-
         made = app if app is not None else make_app(settings, models, failed=self._fail)
         self._failed = False
         self._started = threading.Event()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from pathlib import Path
 
 from undertow.service.errors import ServiceError
 
@@ -72,11 +71,6 @@ class Settings:
     deliver: tuple[str, ...] = ()
     subscribe: tuple[str, ...] = ()
     publish: tuple[str, ...] = ()
-
-    @property
-    def outbox(self) -> Path:
-        """Folder of what is still to be sent, and of how far brokers were read."""
-        return Path("undertow-service.outbox" if "://" in self.store else f"{self.store}.outbox")
 
     def __post_init__(self) -> None:
         if self.token is not None and len(self.token) < 16:

@@ -2,22 +2,18 @@
 
 import asyncio
 import json
-import os
-import shutil
 import socket
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 
 import pytest
+from nats_server import Server
 
 from undertow.incidents import Change, Incident
-from undertow.incidents.delivery import Courier, Outbox, Refused, channel, message
+from undertow.incidents.delivery import Courier, FileOutbox, Refused, channel, message
 from undertow.incidents.delivery import outbox as outboxes
 from undertow.incidents.delivery.mail import Mail
 from undertow.incidents.delivery.webhook import Webhook, signature
@@ -42,7 +38,7 @@ class Stub:
 
 
 def courier(folder, *channels):
-    return Courier(Outbox(folder), channels, "stream", "print", first_wait=0.01)
+    return Courier(FileOutbox(folder, [one.name for one in channels]), channels, "stream", "print", first_wait=0.01)
 
 
 def test_each_message_is_sent_once_across_restarts(tmp_path):
@@ -83,16 +79,67 @@ def test_what_is_refused_for_good_is_said_and_not_tried_again(tmp_path):
 
 
 def test_a_line_that_a_kill_left_half_written_is_cut_off(tmp_path):
-    box = Outbox(tmp_path)
+    box = FileOutbox(tmp_path, ["x"])
     box.add("a", {"what": "opened"})
     box.close()
     path = tmp_path / outboxes.FILE
     path.write_bytes(path.read_bytes() + b'{"done": "a", "chan')
-    box = Outbox(tmp_path)
+    box = FileOutbox(tmp_path, ["x"])
     assert box.pending("x") == [("a", {"what": "opened"})]
     box.done("a", "x")
     box.close()
-    assert Outbox(tmp_path).pending("x") == []
+    assert FileOutbox(tmp_path, ["x"]).pending("x") == []
+
+
+def test_delivered_messages_leave_file_and_memory_and_their_keys_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(outboxes, "_SLACK", 2000)
+    box = FileOutbox(tmp_path, ["x", "y"])
+    box.add("waits", {"text": "w" * 100})
+    for number in range(200):
+        box.add(str(number), {"text": "t" * 100 + "\u2028"})
+        box.done(str(number), "x")
+        box.done(str(number), "y")
+    size = (tmp_path / outboxes.FILE).stat().st_size
+    assert size < 200 * 60
+    box.done("waits", "x")
+    box.close()
+    box = FileOutbox(tmp_path, ["x", "y"])
+    assert not any(box.add(str(number), {}) for number in range(200))
+    assert box.pending("x") == []
+    assert box.pending("y") == [("waits", {"text": "w" * 100})]
+    box.close()
+    box = FileOutbox(tmp_path, ["z"])  # a channel of later hears what comes from now on
+    assert box.pending("z") == []
+
+
+def test_keys_are_forgotten_after_very_many(tmp_path, monkeypatch):
+    monkeypatch.setattr(outboxes, "_SLACK", 0)
+    monkeypatch.setattr(outboxes, "KEYS", 10)
+    box = FileOutbox(tmp_path, ["x"])
+    box.add("waits", {"text": "for long"})
+    for number in range(200):
+        box.add(str(number), {})
+        box.done(str(number), "x")
+    assert not box.add("waits", {})
+    assert not box.add("199", {})
+    assert box.add("0", {})
+
+
+def test_a_line_that_was_written_before_a_kill_is_not_written_again(tmp_path):
+    path = tmp_path / "told.jsonl"
+    lines = channel(str(path))
+    lines.send("one", {"what": "opened"})
+    lines.send("two", {"what": "closed"})
+    whole = path.read_bytes()
+    lines.send("one", {"what": "opened"})
+    lines.send("two", {"what": "closed"})
+    assert path.read_bytes() == whole
+    path.write_bytes(whole[:-7])
+    lines.send("two", {"what": "closed"})
+    assert path.read_bytes() == whole
+    path.write_bytes(b"half a line of another program")
+    lines.send("one", {"what": "opened"})
+    assert path.read_bytes().startswith(b'half a line of another program\n{"key": "one"')
 
 
 def test_json_lines(tmp_path):
@@ -198,35 +245,53 @@ def free_port():
 
 
 @pytest.mark.slow
-def test_nats_takes_a_message_with_its_key(tmp_path):
+@pytest.mark.parametrize("kept", [True, False])
+def test_nats_takes_a_message_with_its_key(tmp_path, kept):
     nats = pytest.importorskip("nats")
-    server = shutil.which("nats-server", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    if server is None:
-        pytest.skip("nats-server is not installed")
-    port = free_port()
-    process = subprocess.Popen([server, "-a", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL)
+    server = Server(tmp_path / "nats")
     try:
-        asyncio.run(listened(nats, port, tmp_path))
+        if kept:
+            server.make("incidents", ["incidents.*"])
+        asyncio.run(listened(nats, server.address, tmp_path))
+        if kept:  # told again, the stream knows the key
+            to = channel(f"{server.address}/incidents.web")
+            to.send(message(OPENED, "stream", "print")[0], {"what": "opened"})
+            assert len(server.messages("incidents")) == 1
     finally:
-        process.kill()
-        process.wait()
+        server.kill()
 
 
-async def listened(nats, port, folder):
-    for _ in range(200):
-        try:
-            client = await nats.connect(f"nats://127.0.0.1:{port}", allow_reconnect=False)
-            break
-        except Exception:
-            await asyncio.sleep(0.05)
+async def listened(nats, address, folder):
+    client = await nats.connect(address, allow_reconnect=False)
     subscription = await client.subscribe("incidents.web")
     await client.flush()
-    sender = courier(folder, channel(f"nats://127.0.0.1:{port}/incidents.web"))
+    sender = courier(folder, channel(f"{address}/incidents.web"))
     sender.put(OPENED)
     told = await subscription.next_msg(timeout=20)
     assert told.headers["Nats-Msg-Id"] == json.loads(told.data)["key"] == message(OPENED, "stream", "print")[0]
     assert await asyncio.to_thread(sender.close) == []
     await client.close()
+
+
+@pytest.mark.slow
+def test_a_stream_that_does_not_answer_has_not_taken_the_message(tmp_path):
+    """Where the stream is full and refuses, the message waits."""
+    pytest.importorskip("nats")
+    server = Server(tmp_path / "nats")
+    try:
+        server.make("incidents", ["incidents.*"], max_msgs=1, discard="new")
+        to = channel(f"{server.address}/incidents.web")
+        to.send("one", {"what": "opened"})
+        with pytest.raises(Exception, match="maximum messages"):
+            to.send("two", {"what": "closed"})
+    finally:
+        server.kill()
+
+
+def test_names_of_channels_hold_no_secrets():
+    pytest.importorskip("nats")
+    for address in ("nats://user:hush@host:4222/subject", "nats://hush@host/subject", "https://host/x?key=hush"):
+        assert "hush" not in channel(address).name
 
 
 @pytest.mark.parametrize(

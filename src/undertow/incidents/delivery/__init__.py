@@ -2,6 +2,6 @@
 
 from undertow.incidents.delivery.channels import Channel, Refused, channel
 from undertow.incidents.delivery.courier import Courier, message
-from undertow.incidents.delivery.outbox import Outbox
+from undertow.incidents.delivery.outbox import FileOutbox, Outbox
 
-__all__ = ["Channel", "Courier", "Outbox", "Refused", "channel", "message"]
+__all__ = ["Channel", "Courier", "FileOutbox", "Outbox", "Refused", "channel", "message"]

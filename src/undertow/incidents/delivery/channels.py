@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 SECRET, PASSWORD = "UNDERTOW_WEBHOOK_SECRET", "UNDERTOW_SMTP_PASSWORD"
 """Environment variables: secrets do not belong on command lines."""
 
+_TAIL = 2**16  # bytes at the end of a file of lines in which a message that is sent again is looked for
+
 
 class Refused(Exception):
     """A message will never be taken: sending it again would not help."""
@@ -28,17 +30,27 @@ class Channel(Protocol):
 
 
 class Lines:
-    """Appends to a file of JSON lines."""
+    """Appends to a file of JSON lines, which begin with the key."""
 
     def __init__(self, path: Path) -> None:
         self.name = f"file {path}"
         self._path = path
 
     def send(self, key: str, message: dict[str, Any]) -> None:
-        """One line, on the disk before this returns."""
-        with open(self._path, "ab") as file:
-            file.write(json.dumps({"key": key, **message}, ensure_ascii=False).encode() + b"\n")
-            file.flush()
+        """One line, on the disk before this returns; none if a process that was killed had written it already."""
+        line = json.dumps({"key": key, **message}, ensure_ascii=False).encode() + b"\n"
+        with open(self._path, "a+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL))
+            *whole, half = file.read().split(b"\n")
+            begins = b'{"key": ' + json.dumps(key).encode()
+            if not any(one.startswith(begins) for one in whole):
+                if half and line.startswith(half):  # killed while it wrote
+                    file.truncate(size - len(half))
+                elif half:
+                    file.write(b"\n")
+                file.write(line)
+                file.flush()
             os.fsync(file.fileno())
 
 

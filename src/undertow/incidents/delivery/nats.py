@@ -15,15 +15,18 @@ TIMEOUT = 10.0
 
 @dataclass(frozen=True)
 class Nats:
-    """Publishes with the key as ``Nats-Msg-Id``: a JetStream that keeps the subject leaves out what it has already."""
+    """Publishes with the key as ``Nats-Msg-Id``.
+
+    Where a JetStream keeps the subject, its acknowledgement is waited for, and it leaves out what it has already.
+    """
 
     server: str
     subject: str
 
     @property
     def name(self) -> str:
-        """Address and subject."""
-        return f"{self.server}/{self.subject}"
+        """Address and subject, without user and password."""
+        return f"nats://{self.server.rpartition('//')[2].rpartition('@')[2]}/{self.subject}"
 
     @classmethod
     def at(cls, parts: SplitResult) -> Nats:
@@ -36,7 +39,7 @@ class Nats:
         return cls(f"nats://{parts.netloc}", subject)
 
     def send(self, key: str, message: dict[str, Any]) -> None:
-        """Published and acknowledged by the server before this returns."""
+        """Taken by the stream that keeps the subject before this returns; by the server, where none does."""
         asyncio.run(self._publish(key, json.dumps({"key": key, **message}, ensure_ascii=False).encode()))
 
     async def _publish(self, key: str, body: bytes) -> None:
@@ -49,7 +52,21 @@ class Nats:
             self.server, connect_timeout=TIMEOUT, allow_reconnect=False, max_reconnect_attempts=0, error_cb=quiet
         )
         try:
-            await client.publish(self.subject, body, headers={"Nats-Msg-Id": key})
-            await client.flush(timeout=int(TIMEOUT))
+            if await self._is_kept(client):
+                await client.jetstream().publish(self.subject, body, timeout=TIMEOUT, headers={"Nats-Msg-Id": key})
+            else:
+                await client.publish(self.subject, body, headers={"Nats-Msg-Id": key})
+                await client.flush(timeout=int(TIMEOUT))
         finally:
             await client.close()
+
+    async def _is_kept(self, client: Any) -> bool:
+        """Whether a stream of JetStream takes the subject; a server may have none, or no JetStream."""
+        from nats.errors import NoRespondersError
+        from nats.js.errors import NotFoundError, ServiceUnavailableError
+
+        try:
+            await client.jetstream(timeout=TIMEOUT).find_stream_name_by_subject(self.subject)
+        except (NotFoundError, NoRespondersError, ServiceUnavailableError):
+            return False
+        return True

@@ -36,7 +36,7 @@ def read_incidents(folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     found: dict[int, dict[str, Any]] = {}
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    lines = path.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
     for number, line in enumerate(lines, 1):
         try:
             entry = json.loads(line)

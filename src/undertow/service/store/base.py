@@ -133,5 +133,20 @@ class Store(Protocol):
     def incidents(self, key: int, most: int) -> list[str]:
         """The newest, as JSON, newest first."""
 
+    def mark(self, name: str) -> str | None:
+        """A short text by its name."""
+
+    def set_mark(self, name: str, content: str) -> None:
+        """Replace it; durable when this returns."""
+
+    def put_message(self, key: str, content: str, names: Sequence[str], keys: int) -> bool:
+        """A message for these channels, durable when this returns; False if its key is among the newest ``keys``."""
+
+    def messages(self, name: str) -> list[tuple[str, str]]:
+        """Keys and contents of what a channel has not taken, oldest first."""
+
+    def message_done(self, key: str, name: str) -> None:
+        """A channel has taken a message."""
+
     def close(self) -> None:
         """Release everything."""

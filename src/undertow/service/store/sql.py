@@ -30,6 +30,10 @@ CREATE TABLE IF NOT EXISTS feedback (stream BIGINT NOT NULL, number BIGINT NOT N
     incident BIGINT NOT NULL, false_alarm INTEGER NOT NULL, PRIMARY KEY (stream, number));
 CREATE TABLE IF NOT EXISTS incidents (stream BIGINT NOT NULL, id BIGINT NOT NULL, content TEXT NOT NULL,
     PRIMARY KEY (stream, id));
+CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, content TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS told (number {key}, message TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS outbox (channel TEXT NOT NULL, number BIGINT NOT NULL, message TEXT NOT NULL,
+    content TEXT NOT NULL, PRIMARY KEY (channel, number));
 """
 _OWNED = ("slices", "results", "checkpoints", "feedback", "incidents")
 _UPSERT_RESULT = """INSERT INTO results VALUES (?, ?, ?, ?, ?) ON CONFLICT (stream, sequence)
@@ -38,6 +42,8 @@ _UPSERT_CHECKPOINT = """INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?) ON CONFLI
 next = excluded.next, feedback = excluded.feedback, model = excluded.model, incidents = excluded.incidents"""
 _UPSERT_INCIDENT = """INSERT INTO incidents VALUES (?, ?, ?) ON CONFLICT (stream, id)
 DO UPDATE SET content = excluded.content"""
+_UPSERT_MARK = "INSERT INTO marks VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = excluded.content"
+_NEW_MESSAGE = "INSERT INTO told (message) VALUES (?) ON CONFLICT (message) DO NOTHING RETURNING number"
 _STREAMS = """SELECT s.stream, s.name, s.spec,
     (SELECT MAX(sequence) FROM slices WHERE stream = s.stream), c.next,
     (SELECT MAX(number) FROM feedback WHERE stream = s.stream), c.feedback
@@ -182,6 +188,38 @@ class SqlStore:
         """The newest, as JSON, newest first."""
         rows = self._read("SELECT content FROM incidents WHERE stream = ? ORDER BY id DESC LIMIT ?", (key, most))
         return [row[0] for row in rows]
+
+    def mark(self, name: str) -> str | None:
+        """A short text by its name."""
+        rows = self._read("SELECT content FROM marks WHERE name = ?", (name,))
+        return rows[0][0] if rows else None
+
+    def set_mark(self, name: str, content: str) -> None:
+        """Replace it; durable when this returns."""
+        with self._writing:
+            self._execute(_UPSERT_MARK, (name, content))
+
+    def put_message(self, key: str, content: str, names: Sequence[str], keys: int) -> bool:
+        """A message for these channels, durable when this returns; False if its key is among the newest ``keys``."""
+        with self._writing, self._transaction():
+            new = self._execute(_NEW_MESSAGE, (key,)).fetchone()
+            if new is None:
+                return False
+            number = int(new[0])
+            for name in names:
+                self._execute("INSERT INTO outbox VALUES (?, ?, ?, ?)", (name, number, key, content))
+            self._execute("DELETE FROM told WHERE number <= ?", (number - keys,))
+            return True
+
+    def messages(self, name: str) -> list[tuple[str, str]]:
+        """Keys and contents of what a channel has not taken, oldest first."""
+        rows = self._read("SELECT message, content FROM outbox WHERE channel = ? ORDER BY number", (name,))
+        return [(row[0], row[1]) for row in rows]
+
+    def message_done(self, key: str, name: str) -> None:
+        """A channel has taken a message."""
+        with self._writing:
+            self._execute("DELETE FROM outbox WHERE channel = ? AND message = ?", (name, key))
 
     def close(self) -> None:
         """Release everything."""
