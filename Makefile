@@ -10,7 +10,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs
 TEST_ENV := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test full check lint format docs docs-serve pictures notebooks release bench browser load soak clean
+.PHONY: help demo quick test full check lint format docs docs-serve pictures notebooks release bench system services load soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,8 +62,13 @@ bench: $(STAMP) ## speed beside the plain matrix product and the baselines, then
 	$(VENV)/bin/undertow bench speed
 	$(VENV)/bin/undertow bench accuracy
 
-browser: ## install what the tests of the live page drive: Debian's chromium and its driver (needs root)
-	apt-get install --yes --no-install-recommends chromium chromium-driver fonts-dejavu-core
+system: ## install what tests need beside Python, on Debian (as root): chromium, PostgreSQL, Java for Spark
+	apt-get update
+	apt-get install --yes --no-install-recommends chromium chromium-driver fonts-dejavu-core postgresql default-jre-headless
+
+services: $(STAMP) ## the long tests of service and cluster; a browser, PostgreSQL and Java must be there (make system)
+	$(RUN) pip install --quiet --constraint constraints.txt --editable '.[spark,ray]'
+	UNDERTOW_REQUIRE=chromium,postgres,spark $(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile -m "not soak" tests/service tests/cluster tests/incidents
 
 load: $(STAMP) ## 200 streams through the service for two minutes, killed five times: speed, latency, what was lost
 	$(TEST_ENV) $(RUN) undertow.service.load

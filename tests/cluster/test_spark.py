@@ -16,6 +16,7 @@ import pages
 import psutil
 import pytest
 import streams_of_tests as streams
+from needs import required
 
 import undertow as ut
 from undertow.cluster.shard import STATE_VERSION
@@ -234,6 +235,10 @@ def test_driver_and_executor_killed_in_mid_stream(tmp_path, kind, count, slices)
 
 
 def _need_spark():
+    if required("spark"):
+        assert HAVE_JAVA, "Spark needs Java 17, and there is no java: make system"
+        import_module("pyspark")
+        return
     pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'undertow[spark]'")
     if not HAVE_JAVA:
         pytest.skip("Spark needs Java 17, and there is no java")

@@ -6,7 +6,9 @@ import pytest
 from innovations import Drawn, load_drawn
 from stubs import StubStream, differing_files, everything_in, minute
 
+from undertow.cli.app import run as cli
 from undertow.runs import RunError, run
+from undertow.runs.store import feedback
 from undertow.runs.store.incidents import FILE, read_incidents
 from undertow.runs.store.reader import open_store
 
@@ -108,3 +110,63 @@ def test_a_damaged_file_is_named(tmp_path):
         read_incidents(tmp_path)
     (tmp_path / FILE).write_text('{"id": 1}\n{"id"')
     assert [one["id"] for one in read_incidents(tmp_path)] == [1]
+
+
+def answered(folder):
+    """A run of 90 slices after which somebody says that the spike at 85 was a false alarm."""
+    run_drawn(folder, limit=90)
+    assert cli(["incidents", str(folder), "--false-alarm", "2"]) == 0
+
+
+def test_the_same_is_not_an_incident_again_after_it_was_called_a_false_alarm(tmp_path, capsys):
+    folder = tmp_path / "store"
+    answered(folder)
+    shown = capsys.readouterr().out
+    assert "site c" in shown
+    assert shown.count("false alarm") == 1
+    assert [one["false_alarm"] for one in open_store(folder).incidents()] == [None, True]
+    run_drawn(folder, resume=True, limit=100)
+    assert [one["false_alarm"] for one in open_store(folder).incidents()] == [None, True]  # none at 99
+    assert cli(["incidents", str(folder), "--real", "2", "--json"]) == 0
+    assert [one["false_alarm"] for one in json.loads(capsys.readouterr().out)] == [None, False]
+    run_drawn(folder, resume=True, overwrite=False)
+    assert cli(["incidents", str(folder), "--false-alarm", "7"]) == 2
+    assert "has no incident 7: undertow incidents" in capsys.readouterr().err
+
+
+def test_what_was_said_is_heard_once_whatever_stops_the_run(tmp_path):
+    for folder in (tmp_path / "calm", tmp_path / "killed"):
+        answered(folder)
+    run_drawn(tmp_path / "calm", resume=True)
+    for at in (92, 97):
+        with pytest.raises(RunError):
+            run_drawn(
+                tmp_path / "killed", StubStream(100, times=minute, fail_at=at, error=OSError("gone")), resume=True
+            )
+        newest = sorted((tmp_path / "killed" / ".undertow").glob("checkpoint-*"))[-1]
+        newest.unlink()  # as after a kill
+    run_drawn(tmp_path / "killed", resume=True)
+    assert differing_files(tmp_path / "killed", everything_in(tmp_path / "calm")) == set()
+
+
+def test_an_answer_about_what_is_long_forgotten_is_said_and_changes_nothing(tmp_path):
+    run_drawn(tmp_path / "store", limit=90)
+    feedback.add_feedback(tmp_path / "store", 50, True)
+    summary = run_drawn(tmp_path / "store", resume=True)
+    assert any("incident 50 is too long ago" in one for one in summary.notices)
+    assert [one["false_alarm"] for one in open_store(tmp_path / "store").incidents()] == [None] * 3
+
+
+def test_a_run_that_starts_anew_has_heard_nothing(tmp_path):
+    answered(tmp_path / "store")
+    run_drawn(tmp_path / "store", overwrite=True)
+    assert [one["false_alarm"] for one in open_store(tmp_path / "store").incidents()] == [None] * 3
+
+
+def test_an_answer_that_was_half_written_is_not_there(tmp_path):
+    answered(tmp_path / "store")
+    path = tmp_path / "store" / ".undertow" / feedback.FILE
+    path.write_bytes(path.read_bytes() + b'{"id": 1, "fal')
+    assert feedback.read_feedback(tmp_path / "store") == [(2, True)]
+    feedback.add_feedback(tmp_path / "store", 1, True)
+    assert feedback.read_feedback(tmp_path / "store") == [(2, True), (1, True)]

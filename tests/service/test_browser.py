@@ -1,73 +1,16 @@
-"""The page in a real browser: Debian's chromium, driven through its own driver."""
+"""The page in a real browser: an incident from its first slice to its answer, a restart, how quickly maps are drawn."""
 
-import shutil
 import threading
 import time
 
 import numpy as np
-import pytest
+from browsing import NEEDED, fill, serious, shot, slice_of, until
 from processes import running, start
 
 from undertow import Client
 
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.skipif(
-        not (shutil.which("chromium") and shutil.which("chromedriver")),
-        reason="needs chromium and chromedriver: make browser",
-    ),
-]
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-dev-shm-usage",
-)
-
+pytestmark = NEEDED
 DRAWN = "one.getContext('2d').getImageData(0, 23, 200, 1).data.filter(x => x).length"
-
-
-@pytest.fixture
-def browser(tmp_path):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in (*FLAGS, "--window-size=1400,1500", f"--user-data-dir={tmp_path / 'profile'}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    yield found
-    found.quit()
-
-
-def until(browser, script, seconds=30):
-    """What a script gives once it gives something true."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := browser.execute_script(f"return {script}"):
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"never true: {script}; console: {browser.get_log('browser')}")
-
-
-def serious(browser):
-    return [one for one in browser.get_log("browser") if one["level"] == "SEVERE"]
-
-
-def slice_of(number, shape, anomaly=False):
-    x = 10 + np.random.default_rng(number).normal(size=shape)
-    x[(0,) * len(shape)] = np.nan
-    if anomaly:
-        x[2] += 30
-    return x
-
-
-def fill(client, name="flows", shape=(6, 5), first=0, last=80, anomalies=()):
-    for number in range(first, last):
-        client.push(name, slice_of(number, shape, number in anomalies), sequence=number, fields="")
 
 
 def test_an_anomaly_is_one_incident_that_can_be_jumped_to_and_answered(browser, tmp_path):
@@ -89,6 +32,7 @@ def test_an_anomaly_is_one_incident_that_can_be_jumped_to_and_answered(browser, 
         browser.execute_script("document.querySelector('#incidents .feedback').click()")
         until(browser, "document.querySelector('#incidents li').dataset.false === 'true'")
         assert client.incidents("flows")[0]["false_alarm"] is True
+        shot(browser, "incident")
         # Numbers under the pointer, of a cell and of a curve; labels beside the maps; what was before in the overview.
         from selenium.webdriver import ActionChains
 
@@ -164,6 +108,12 @@ def test_the_page_comes_back_after_a_restart(browser, tmp_path):
             until(browser, "document.getElementById('connection').dataset.state === 'on'")
             fill(client, first=10, last=15)
             until(browser, "undertow.frame.sequence === 14")
+            # While the service is away the browser itself says that it does not answer; nothing else is wrong.
+            away = ("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE", "WebSocket")
+            assert [one for one in serious(browser) if not any(word in one["message"] for word in away)] == []
+            fill(client, first=15, last=20)
+            until(browser, "undertow.frame.sequence === 19")
+            assert serious(browser) == []
 
 
 def test_redraws_of_a_large_stream(browser, tmp_path, record_property):

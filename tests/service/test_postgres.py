@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from needs import needs
 from service_of_tests import STUBS, body
 from starlette.testclient import TestClient
 from test_durability import told_across_an_end
@@ -18,8 +19,8 @@ _NEWEST = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 _BIN = _NEWEST[-1] if _NEWEST else None
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(_BIN is None, reason="needs a PostgreSQL server: apt install postgresql"),
-    pytest.mark.skipif(os.getuid() == 0 and not shutil.which("runuser"), reason="initdb does not run as root"),
+    needs("postgres", _BIN, "a PostgreSQL server"),
+    needs("postgres", os.getuid() != 0 or shutil.which("runuser"), "runuser: initdb does not run as root"),
 ]
 
 

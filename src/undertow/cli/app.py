@@ -11,6 +11,7 @@ from undertow import __version__
 from undertow.cli.bench import bench
 from undertow.cli.demo import demo
 from undertow.cli.export import export
+from undertow.cli.incidents import incidents
 from undertow.cli.inspect import inspect
 from undertow.cli.live import view
 from undertow.cli.report import report
@@ -28,7 +29,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run_command, inspect, report, export, demo, reproduce, scoreboard, serve, view):
+for command in (run_command, inspect, report, incidents, export, demo, reproduce, scoreboard, serve, view):
     app.command()(command)
 app.add_typer(bench, name="bench")
 

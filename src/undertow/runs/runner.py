@@ -24,6 +24,7 @@ from undertow.runs.options import RunOptions, parse_keep
 from undertow.runs.progress import Progress, RunSummary, Speed
 from undertow.runs.publishing import ResultSink, asked
 from undertow.runs.sinks import Sinks
+from undertow.runs.store.feedback import forget_feedback
 from undertow.runs.store.folder import PRIVATE, holds_slices
 from undertow.runs.store.layout import EVENTS, Layout
 from undertow.runs.store.manifest import (
@@ -116,6 +117,7 @@ class Runner:
             layout = self._options.layout(self._stream, Times("index"))  # of whatever kind, the names are the same
             clear(self._folder, self._planned(layout))
             FileOutbox.remove(self._private)
+            forget_feedback(self._private)
 
     def run(self) -> RunSummary:
         """Update the model until the stream ends, the limit is reached, an interrupt comes or something fails."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.incidents import Incident, Incidents
+from undertow.incidents import Change, Incident, Incidents
 from undertow.incidents.delivery import Courier
 from undertow.incidents.naming import Names
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint
@@ -20,6 +20,7 @@ from undertow.runs.options import RunOptions
 from undertow.runs.publishing import ResultSink
 from undertow.runs.store.alerts import AlertSink, open_sink, rows_of
 from undertow.runs.store.events import Chronicle, in_words
+from undertow.runs.store.feedback import read_feedback
 from undertow.runs.store.folder import PRIVATE
 from undertow.runs.store.incidents import IncidentFile
 from undertow.runs.store.layout import EVENTS, WEIGHTS, Layout
@@ -73,6 +74,7 @@ class Sinks:
             )
             self._incident_file = IncidentFile(folder)
         self._courier, self._published = courier, published
+        self._folder, self._heard = folder, 0
 
     @property
     def open_incidents(self) -> int:
@@ -92,6 +94,7 @@ class Sinks:
             self._incident_file.flush()
             if incidents:
                 self._watch.from_bytes(incidents)
+                self._listen(marks.get("feedback", 0))
         self.safe = slices
 
     def add(self, item: Item, result: Any) -> None:
@@ -140,7 +143,7 @@ class Sinks:
         marks = {} if self._alerts is None else {"alerts": self._alerts.mark()}
         if self._watch is not None and self._incident_file is not None:
             self._incident_file.flush()
-            marks["incidents"] = self._incident_file.mark()
+            marks |= {"incidents": self._incident_file.mark(), "feedback": self._heard}
             checkpoint = replace(checkpoint, incidents=self._watch.to_bytes())
         self._checkpoints.write(replace(checkpoint, marks=marks, attributes=self._attributes))
         self.safe = checkpoint.slices
@@ -159,7 +162,21 @@ class Sinks:
         if self._layout.to_come:
             layout = self._layout
             self._watch.names = Names.of(layout.shape, layout.labels, layout.dims)
-        changes = self._watch.update(result, item.time, item.values)
+        self._tell(self._watch.update(result, item.time, item.values))
+
+    def _listen(self, first: int) -> None:
+        """What users said about incidents, from a number on: before the next slice, as often as that is begun."""
+        assert self._watch is not None
+        said = read_feedback(self._folder)
+        for id, false_alarm in said[first:]:
+            try:
+                self._tell(self._watch.feedback(id, false_alarm))
+            except KeyError:
+                self.notices.append(f"incident {id} is too long ago: the answer about it changes nothing")
+        self._heard = len(said)
+
+    def _tell(self, changes: Sequence[Change]) -> None:
+        assert self._incident_file is not None
         self._incident_file.add(changes)
         for change in changes:
             self.incidents[change.incident.id] = change.incident

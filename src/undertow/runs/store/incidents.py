@@ -9,6 +9,7 @@ from typing import Any
 
 from undertow.incidents import Change
 from undertow.runs.errors import StoreError
+from undertow.runs.store.feedback import read_feedback
 from undertow.runs.store.growing import START_AGAIN, GrowingFile
 
 FILE = "incidents.jsonl"
@@ -30,7 +31,7 @@ class IncidentFile(GrowingFile):
 def read_incidents(folder: Path) -> list[dict[str, Any]]:
     """All incidents of a store as they are now, oldest first, as `Incident.to_json` has them.
 
-    A last line that is half written is left out.
+    With what users said about them. A last line that is half written is left out.
     """
     path = folder / FILE
     if not path.exists():
@@ -46,4 +47,7 @@ def read_incidents(folder: Path) -> list[dict[str, Any]]:
             if number == len(lines):
                 break
             raise StoreError(f"{path} is damaged at line {number}: restore it from a copy, or {START_AGAIN}") from error
+    for id, false_alarm in read_feedback(folder):
+        if id in found:
+            found[id]["false_alarm"] = false_alarm
     return list(found.values())

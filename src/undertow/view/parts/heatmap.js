@@ -81,9 +81,12 @@ export class HeatMap {
       ink.drawImage(this.cover, 0, 0);
     }
     for (const [row, column, colour] of marks) {
-      ink.strokeStyle = colour;
-      ink.lineWidth = 2 * devicePixelRatio;
-      ink.strokeRect(column * wide / columns, row * tall / rows, Math.max(3, wide / columns), Math.max(3, tall / rows));
+      const box = [column * wide / columns, row * tall / rows, Math.max(3, wide / columns), Math.max(3, tall / rows)];
+      for (const [style, width] of [[dark ? "#000000" : "#ffffff", 4], [colour, 2]]) { // seen on every colour of the map
+        ink.strokeStyle = style;
+        ink.lineWidth = width * devicePixelRatio;
+        ink.strokeRect(...box);
+      }
     }
     this.low.textContent = shown(low);
     this.high.textContent = shown(high);
