@@ -18,7 +18,7 @@ from undertow.service.store.base import Store, Stored
 from undertow.service.store.opening import open_store
 
 ROUNDING = 1e-4
-"""Differences, as a share of the largest mean of a slice, that come of the order of additions and of precision."""
+"""Differences, relative to the largest mean of a slice, that come of the order of additions and of precision."""
 
 Slice = Callable[[int, int], tuple[str, NDArray[np.float64]]]
 """Stream and number → time and values."""
@@ -47,12 +47,12 @@ def compared(path: str, names: Sequence[str], learned: Sequence[int], slice_of: 
 def _compare(
     store: Store, models: Models, streams: list[tuple[int, Hosted, int]], slice_of: Slice, found: dict[str, Any]
 ) -> None:
-    told: dict[int, dict[int, Any]] = {hosted.key: {} for _, hosted, _ in streams}
+    ours: dict[int, dict[int, Any]] = {hosted.key: {} for _, hosted, _ in streams}
     for number in range(max(count for _, _, count in streams)):
         going = [(stream, hosted, count) for stream, hosted, count in streams if number < count]
         outcomes = stepped(models, [(hosted, *slice_of(stream, number)) for stream, hosted, _ in going])
         for (_, hosted, count), outcome in zip(going, outcomes, strict=True):
-            told[hosted.key] |= {one.incident.id: _what(one.incident.to_json()) for one in outcome.changes}
+            ours[hosted.key] |= {one.incident.id: _what(one.incident.to_json()) for one in outcome.changes}
             kept = store.kept(hosted.key, number)
             if kept is not None:
                 away = difference(kept.body, outcome.body, hosted.spec.shape)
@@ -62,11 +62,11 @@ def _compare(
                 found["not_kept"] += 1
     for _, hosted, _ in streams:
         kept_ones = {one["id"]: _what(one) for one in map(json.loads, store.incidents(hosted.key, 10**9))}
-        found["streams_whose_incidents_differ"] += told[hosted.key] != kept_ones
+        found["streams_whose_incidents_differ"] += ours[hosted.key] != kept_ones
 
 
 def difference(one: bytes, other: bytes, shape: tuple[int, ...]) -> float:
-    """Largest difference of means and standard deviations, as a share of the largest mean; infinite for other data."""
+    """Largest difference of means and standard deviations, relative to the largest mean; infinite for other data."""
     ours, theirs = unpacked(one, shape), unpacked(other, shape)
     if not np.array_equal(ours["data"], theirs["data"], equal_nan=True):
         return float("inf")

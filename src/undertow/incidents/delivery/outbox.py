@@ -125,15 +125,15 @@ class FileOutbox:
             os.truncate(self._path, len(whole))
         for line in whole.decode("utf-8", "replace").split("\n"):
             try:
-                told = json.loads(line)
+                one = json.loads(line)
             except ValueError:
                 continue
-            if "done" in told:
-                self._waiting.get(told["channel"], {}).pop(told["done"], None)
-            elif "message" in told:
-                self._keep(told["key"], told["message"], told.get("to", self._names))
-            elif "key" in told:
-                self._known[told["key"]] = None
+            if "done" in one:
+                self._waiting.get(one["channel"], {}).pop(one["done"], None)
+            elif "message" in one:
+                self._keep(one["key"], one["message"], one.get("to", self._names))
+            elif "key" in one:
+                self._known[one["key"]] = None
 
 
 def _line(content: dict[str, Any]) -> bytes:

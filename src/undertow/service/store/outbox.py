@@ -1,4 +1,4 @@
-"""What is still to be told, in the store: it goes where the streams go."""
+"""What is still to be delivered, in the store: it goes where the streams go."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS feedback (stream BIGINT NOT NULL, number BIGINT NOT N
 CREATE TABLE IF NOT EXISTS incidents (stream BIGINT NOT NULL, id BIGINT NOT NULL, content TEXT NOT NULL,
     PRIMARY KEY (stream, id));
 CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, content TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS told (number {key}, message TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS messages (number {key}, message TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS outbox (channel TEXT NOT NULL, number BIGINT NOT NULL, message TEXT NOT NULL,
     content TEXT NOT NULL, PRIMARY KEY (channel, number));
 """
@@ -43,7 +43,7 @@ next = excluded.next, feedback = excluded.feedback, model = excluded.model, inci
 _UPSERT_INCIDENT = """INSERT INTO incidents VALUES (?, ?, ?) ON CONFLICT (stream, id)
 DO UPDATE SET content = excluded.content"""
 _UPSERT_MARK = "INSERT INTO marks VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = excluded.content"
-_NEW_MESSAGE = "INSERT INTO told (message) VALUES (?) ON CONFLICT (message) DO NOTHING RETURNING number"
+_NEW_MESSAGE = "INSERT INTO messages (message) VALUES (?) ON CONFLICT (message) DO NOTHING RETURNING number"
 _STREAMS = """SELECT s.stream, s.name, s.spec,
     (SELECT MAX(sequence) FROM slices WHERE stream = s.stream), c.next,
     (SELECT MAX(number) FROM feedback WHERE stream = s.stream), c.feedback
@@ -208,7 +208,7 @@ class SqlStore:
             number = int(new[0])
             for name in names:
                 self._execute("INSERT INTO outbox VALUES (?, ?, ?, ?)", (name, number, key, content))
-            self._execute("DELETE FROM told WHERE number <= ?", (number - keys,))
+            self._execute("DELETE FROM messages WHERE number <= ?", (number - keys,))
             return True
 
     def messages(self, name: str) -> list[tuple[str, str]]:
