@@ -355,3 +355,19 @@ def test_after_slices_of_nothing_but_zeros_small_changes_are_no_surprise():
     moving(run, surprise=-13.0)
     assert not run.slice(surprise=-0.5).slice_off
     assert run.slice(surprise=1.5).slice_off
+
+
+@pytest.mark.slow
+def test_counts_go_further_back_than_what_was_learned_anew():
+    old, new = Run(), Run()
+    values = np.arange(ENTRIES, dtype=float)
+    for _ in range(10):
+        old.slice(flagged=[2, 3], values=values)
+    for _ in range(4):
+        new.slice(flagged=[2], values=2 * values)  # the same slices on another scale
+    found = events.further_back(new.state, old.state)
+    assert found.repeats[0] == 9
+    assert found.repeated_for[0] == 9
+    assert found.flagged_for[2] == 10  # since then
+    assert found.flagged_for[3] == 0  # no longer
+    np.testing.assert_array_equal(found.value, 2 * values)

@@ -89,9 +89,10 @@ def test_a_dead_sensor_is_named(tracker):
 
 
 def test_the_memory_of_slices_is_bounded():
-    recent = ()
+    recent, used = (), 0
     for number in range(RECENT + 5):
-        recent = remembered(recent, as_slice(np.full(SHAPE, float(number))))
+        recent, used = remembered(recent, as_slice(np.full(SHAPE, float(number))), used)
+    assert used == RECENT + 5
     assert len(recent) == RECENT
     assert recent[-1].values[0, 0] == RECENT + 4
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import jax
 import jax.numpy as jnp
@@ -273,6 +273,13 @@ def dead(events: Events) -> Array:
     longest = jnp.maximum(events.longest, usual)
     long = events.repeats >= jnp.maximum(DEAD_AFTER, DEAD_FACTOR * (longest + 1))
     return long & _no_chance(events, events.repeats)
+
+
+def further_back(learned_anew: Events, before: Events) -> Events:
+    """What was learned anew from the recent slices, with counts from before them that depend on no scale."""
+    counts = {name: getattr(before, name) for name in ("repeats", "same", "moves", "longest", "repeated_for")}
+    flagged_for = jnp.where(learned_anew.flagged_for > 0, jnp.maximum(learned_anew.flagged_for, before.flagged_for), 0)
+    return replace(learned_anew, **counts, flagged_for=flagged_for)
 
 
 @register_dataclass

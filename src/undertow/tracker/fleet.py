@@ -193,16 +193,16 @@ class Trackers:
             if verdict.frozen and past.season is not None:
                 past = replace(past, season=seasons.skipped(past.season, 1))
             if mask.any() and not verdict.frozen:
-                recent, used = tracking.remembered(past.recent, own), past.used + 1
+                recent, used = tracking.remembered(past.recent, own, past.used)
                 frames = tracking.next_frames(past.frame, recent, used)
                 best = replace(self.blank, frame=past.frame, recent=recent, seen=past.seen, used=used, history=history)
                 again = tracking.learned_nonsense(past.frame, recent, used)
                 if again or frames not in ((), (past.frame,)):
                     best = tracking.tried(best, frames, again)
                 changed = again or best.frame != past.frame
-                if changed and past.season is not None:
+                if changed and past.frame is not None:
                     best = tracking.the_better(self._taken(member), best)
-                    past = replace(past, season=best.season, ahead=best.ahead)
+                    past = past if past.season is None else replace(past, season=best.season, ahead=best.ahead)
                 past = replace(past, frame=best.frame, recent=recent, used=used)
                 if changed and (usual_slices(recent[:-1]) or self._home(member)[0].configs != self._base):
                     self.put(member, best)

@@ -81,10 +81,10 @@ def choose(recent: Sequence[Slice], current: Frame | None = None, scale: int | N
         scale: The scale, if it is not to be chosen.
     """
     usual = usual_slices(recent)
-    values = np.concatenate([one.values[one.mask].astype(np.float64) for one in usual]) if usual else np.zeros(0)
+    values = _values(usual) if usual else np.zeros(0)
     if not np.any(values):
         return None
-    scale = _scale(usual, values, current) if scale is None else scale
+    scale = suggested(usual, current) if scale is None else scale
     origin = float(np.median(values)) if scale == LINEAR else 0.0
     sizes = np.abs(values - origin)
     unit = float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else abs(origin)
@@ -95,6 +95,10 @@ def choose(recent: Sequence[Slice], current: Frame | None = None, scale: int | N
     moved = abs(origin - current.origin) / max(unit, current.unit)
     most = REVISED if scale == LOG else UNIT_REVISED
     return current if 1 / most < ratio < most and moved < REVISED else wanted
+
+
+def _values(recent: Sequence[Slice]) -> Floats:
+    return np.concatenate([one.values[one.mask].astype(np.float64) for one in recent])
 
 
 def usual_slices(recent: Sequence[Slice]) -> list[Slice]:
@@ -148,8 +152,9 @@ def _size(one: Slice) -> float:
     return float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else 0.0
 
 
-def _scale(recent: Sequence[Slice], values: Floats, current: Frame | None) -> int:
-    if _signed(values) > (SIGNED if current is None or current.scale == LINEAR else 2 * SIGNED):
+def suggested(recent: Sequence[Slice], current: Frame | None = None) -> int:
+    """The scale that the growth of changes with size asks for; these slices are usual ones, and not all zero."""
+    if _signed(recent) > (SIGNED if current is None or current.scale == LINEAR else 2 * SIGNED):
         return LINEAR
     exponent = _exponent(recent)
     if exponent is None:
@@ -160,8 +165,9 @@ def _scale(recent: Sequence[Slice], values: Floats, current: Frame | None) -> in
     return LOG if exponent > limits[1] else ROOT if exponent > limits[0] else LINEAR
 
 
-def _signed(values: Floats) -> float:
+def _signed(recent: Sequence[Slice]) -> float:
     """Fraction of what lies below zero in the sizes of all values."""
+    values = _values(recent)
     sizes = np.abs(values)
     sizes = np.minimum(sizes, np.quantile(sizes[sizes > 0], 0.75))
     return float(sizes[values < 0].sum() / sizes.sum())
@@ -169,30 +175,35 @@ def _signed(values: Floats) -> float:
 
 def _exponent(recent: Sequence[Slice]) -> float | None:
     """p of Var(change) ∝ size^p, from changes of entries between their observations; None where that is not clear."""
-    last = np.full(recent[0].values.size, np.nan)
-    sizes, changes = [], []
-    for one in recent:
-        values, mask = one.values.ravel().astype(np.float64), one.mask.ravel()
-        both = mask & ~np.isnan(last)
-        sizes.append((values[both] + last[both]) / 2)
-        changes.append(np.abs(values[both] - last[both]))
-        last[mask] = values[mask]
-    size, change = np.concatenate(sizes), np.concatenate(changes)
-    size, change = size[size > 0], change[size > 0]
+    size, change = changes(recent)
     if size.size < FEWEST_CHANGES:
         return None
     order = np.argsort(size, kind="stable")
     bins = [part for part in np.array_split(order, BINS) if part.size]
     x = np.array([np.log(size[part]).mean() for part in bins])
-    typical = np.array([_typical(change[part]) for part in bins])
-    used = typical > 0
+    usual = np.array([_typical(change[part]) for part in bins])
+    used = usual > 0
     if used.sum() < 3 or np.ptp(x[used]) < np.log(NARROW):
         return None
-    return float(np.polyfit(x[used], 2 * np.log(typical[used]), 1)[0])
+    return float(np.polyfit(x[used], 2 * np.log(usual[used]), 1)[0])
 
 
-def _typical(changes: Floats) -> float:
+def changes(recent: Sequence[Slice]) -> tuple[Floats, Floats]:
+    """Of entries between two observations: the size of the entry, where that is positive, and that of the change."""
+    last = np.full(recent[0].values.size, np.nan)
+    sizes, differences = [], []
+    for one in recent:
+        values, mask = one.values.ravel().astype(np.float64), one.mask.ravel()
+        both = mask & ~np.isnan(last)
+        sizes.append((values[both] + last[both]) / 2)
+        differences.append(np.abs(values[both] - last[both]))
+        last[mask] = values[mask]
+    size, difference = np.concatenate(sizes), np.concatenate(differences)
+    return size[size > 0], difference[size > 0]
+
+
+def _typical(differences: Floats) -> float:
     """Mean size of changes, the largest tenth left out unless only that is not 0."""
-    ordered = np.sort(changes)
+    ordered = np.sort(differences)
     kept = ordered[: max(1, int(0.9 * ordered.size))]
     return float(kept.mean()) or float(ordered.mean())

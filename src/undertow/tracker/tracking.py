@@ -25,6 +25,7 @@ from undertow.tracker.clock import Clock, advanced
 from undertow.tracker.frame import Frame, choose, misled, usual_slices
 from undertow.tracker.output import TrackerOutput
 from undertow.tracker.predictors.cp import CP, configs
+from undertow.tracker.regime import changed
 from undertow.tracker.scales import LINEAR
 from undertow.tracker.season import Season
 from undertow.tracker.trials import usable
@@ -35,7 +36,9 @@ RECENT_BYTES = 64_000_000
 """Fewer of them where slices are large, but three at least."""
 CONSTANT_FOR = RECENT // CONSTANT_WINDOWS
 """Half as many slices as are learned of a stream that has never been anything but one slice repeated."""
-REVIEWS = (2, 3, 5, 10)
+BEGINNING = 5
+"""Slices after which it is looked, each time, whether the stream has been another one since then."""
+REVIEWS = (2, 3, BEGINNING, 10)
 """Slices after which the frame is reviewed; later on each time their number has doubled."""
 
 new_core = program(static=["entries", "cps"])(step.init)
@@ -57,7 +60,7 @@ class Tracking:
         cps: CP models.
         recent: The last slices in which something was observed, oldest first.
         seen: Number of slices, empty ones included.
-        used: Number of those that were learned from.
+        used: Number of those that were learned from, since the stream is what it is.
         history: Whether the data repeat themselves.
         season: What earlier cycles were like; None while slices are learned anew in another frame.
         ahead: Forecasts, and how earlier ones turned out.
@@ -135,7 +138,8 @@ def framed(state: Tracking, given: Slice) -> Tracking:
 
 def recalled(state: Tracking, given: Slice) -> Tracking:
     """With the slice among the recent ones."""
-    return replace(state, recent=remembered(state.recent, given), used=state.used + 1)
+    recent, used = remembered(state.recent, given, state.used)
+    return replace(state, recent=recent, used=used)
 
 
 def after_gap(state: Tracking, steps: float) -> Tracking:
@@ -189,6 +193,10 @@ def the_better(state: Tracking, best: Tracking) -> Tracking:
     if best.frame != state.frame:
         season, ahead = reframed(season, ahead, state.frame, best.frame)
     core = best.core
+    if state.frame is not None and best.frame is not None:
+        core = replace(core, events=events.further_back(core.events, state.core.events))
+        if best.frame.scale == state.frame.scale and state.used > RECENT:
+            core = replace(core, law=state.core.law)
     if season is not None and season.periods:  # it took no part in what was learned anew
         core = replace(core, past_gram=state.core.past_gram)
     return replace(best, core=core, season=season, ahead=ahead, clock=state.clock)
@@ -392,9 +400,16 @@ def _named(verdict: step.Verdict, stuck: Array, mask: np.ndarray, lasting: event
     return events.named(probability.reshape(mask.shape) > 0.5, bool(off), changed, dead, mask, lasting, now)
 
 
-def remembered(recent: tuple[Slice, ...], given: Slice) -> tuple[Slice, ...]:
-    """The recent slices and this one, as many as are kept."""
-    return (*recent, given)[-_kept(given.values.nbytes + given.mask.nbytes) :]
+def remembered(recent: tuple[Slice, ...], given: Slice, used: int) -> tuple[tuple[Slice, ...], int]:
+    """The recent slices and this one, as many as are kept, and how many were learned from.
+
+    Where the stream is of another nature since a few slices, only those: reviews begin anew, with one of this slice.
+    """
+    recent, used = (*recent, given)[-_kept(given.values.nbytes + given.mask.nbytes) :], used + 1
+    if used <= RECENT or used % BEGINNING or len(recent) < RECENT:
+        return recent, used
+    older, newer = recent[:-BEGINNING], recent[-BEGINNING:]
+    return (newer, BEGINNING) if changed(usual_slices(older), usual_slices(newer)) else (recent, used)
 
 
 def recent_bytes(shape: tuple[int, ...]) -> int:

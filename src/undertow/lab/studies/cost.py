@@ -1,4 +1,4 @@
-"""What a default tracker costs beside the CP models that it keeps, each a `RobustCP` on the same slices.
+"""What a default tracker costs beside the CP models that it keeps, run on the same slices as it runs them.
 
 Whole runs from the first slice, every program compiled before. Both in one process and in turn, so that what else the
 machine does hits both; the least of several rounds counts, by the clock and in processor time of all threads, which
@@ -15,10 +15,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
+import jax
 import numpy as np
 
 import undertow as ut
@@ -26,7 +28,7 @@ from undertow.lab.reporter import Reporter
 from undertow.lab.studies.table import StudyTable
 from undertow.lab.synthetic import drifting
 from undertow.lab.track import Floats
-from undertow.tracker.predictors.cp import configs
+from undertow.tracker.predictors.cp import CP, configs
 
 SHAPES = ((12, 12), (40, 40), (144, 176))
 OBSERVED = 0.5
@@ -54,7 +56,7 @@ class Cost:
 
     Attributes:
         tracker: the whole run.
-        models: the same of the CP models that a tracker of this shape keeps, one after the other.
+        models: the same of the CP models that a tracker of this shape keeps and of nothing else.
         later: of a slice in the second half of the tracker's run, the median.
         count: how many CP models.
         processor: processor time of the tracker over that of the models.
@@ -83,13 +85,33 @@ def seconds(make: Callable[[], Any], values: Floats) -> tuple[Floats, Floats]:
     return clock, processor
 
 
+class CPModels:
+    """Those of a tracker: each predicts a slice, flat, and learns it; what it is divided by is given by the first."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._models = [CP.new(config, shape) for config in configs(shape)]
+        self._unit = 0.0
+
+    def update(self, x: Floats) -> SimpleNamespace:
+        """Learn the next slice; `mean` is what the last of them says."""
+        mask = ~np.isnan(x)
+        self._unit = self._unit or float(np.median(np.abs(x[mask])))
+        values = np.where(mask, x / self._unit, 0).astype(np.float32)
+        predicted = [model.predict(values.ravel(), mask.ravel()) for model in self._models]
+        pairs = [model.learn(values, mask, x.size - int(mask.sum())) for model in self._models]
+        self._models = [model for model, _ in pairs]
+        jax.block_until_ready(predicted)
+        reports = jax.device_get([report.low_rank for _, report in pairs])
+        return SimpleNamespace(mean=reports[-1])
+
+
 def cost(shape: tuple[int, ...], slices: int, rounds: int, reporter: Reporter) -> Cost:
     """Tracker and CP models in turn, once for compiling and then `rounds` times."""
     values, kept = stream(shape, slices, OBSERVED), configs(shape)
     tracker, models, later = [], [], []
     for number in range(1 + rounds):
         own = seconds(ut.Tracker, values)
-        others = np.sum([seconds(partial(ut.RobustCP, **asdict(one)), values) for one in kept], axis=(0, 2))
+        others = np.sum(seconds(partial(CPModels, shape), values), axis=1)
         if number:
             tracker.append(np.sum(own, axis=1))
             later.append(float(np.median(own[0][slices // 2 :])))
