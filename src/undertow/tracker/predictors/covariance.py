@@ -24,7 +24,7 @@ RANK = 24
 """r, directions that are kept."""
 LARGE_SLICE, LARGE_RANK = 12_000, 8
 """Entries from which on fewer are kept: they cost more there than they are worth."""
-SHRINKAGES = np.array([0.02, 0.1, 0.3], np.float32)
+SHRINKAGES = np.array([0.005, 0.02, 0.1, 0.3], np.float32)
 """Fractions of every entry's variance that are its own at least: the one that has predicted best lately counts."""
 SHRINKAGE_MEMORY = 0.97
 """Forgetting of how well each of them has predicted."""
