@@ -49,6 +49,7 @@ docs-serve: $(STAMP) ## show the documentation in a browser while you write it
 
 pictures: $(STAMP) ## make the pictures of the documentation by running its code
 	$(VENV)/bin/python docs/pictures.py
+	$(VENV)/bin/python docs/live_page.py
 
 notebooks: $(STAMP) ## write the tutorials as notebooks
 	$(VENV)/bin/python docs/notebooks.py

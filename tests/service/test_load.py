@@ -50,7 +50,20 @@ def test_other_results_and_slices_that_are_gone_are_found(tmp_path, monkeypatch)
 
 @pytest.mark.full
 def test_some_streams_killed_twice(tried):
-    arguments = ["--streams", "6", "--seconds", "20", "--kills", "2", "--shape", "6,5", "--port", str(free_port())]
+    arguments = [
+        "--streams",
+        "6",
+        "--seconds",
+        "20",
+        "--kills",
+        "2",
+        "--shape",
+        "6,5",
+        "--port",
+        str(free_port()),
+        "--known",
+        "42",
+    ]
     found = load.main(arguments)
     assert load.broken(found) == []
     assert found["compared"] >= found["slices"] > 0

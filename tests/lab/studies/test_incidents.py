@@ -21,10 +21,12 @@ def test_streams_are_clean_and_mostly_observed(name):
 
 
 def test_faults_are_where_they_are_said_to_be():
-    values, size = streams.gaussian(streams.FIRST + 7 * streams.APART, 0, 1.0)
+    values, size = streams.gaussian(streams.LENGTH, 0, 1.0)
     made, faults = streams.planted(values, size)
-    assert [one.name for one in faults] == ["spike", "router, row and column", "block", "slice", "dead sensor", "level"]
-    for one in faults[:4]:
+    names = ["spike", "router, row and column", "column", "block", "slice", "dead sensor", "level", "scene"]
+    assert [one.name for one in faults] == names
+    assert faults[-1].first + streams.APART < len(made)
+    for one in faults[:5]:
         differs = made[one.first : one.last + 1] != values[one.first : one.last + 1]
         assert (differs == one.entries).all()
     assert (made[: streams.FIRST] == values[: streams.FIRST]).all()
@@ -45,15 +47,18 @@ def test_alarms_are_counted_by_the_intervals_they_meet():
 
 def test_tables_hold_what_was_counted():
     one = Incident(1, "entry", 300, 300, until=300, entries=((3, 4),), count=1)
-    found = study.Followed((one,), np.zeros(576, bool))
-    values, size = streams.gaussian(streams.FIRST + 7 * streams.APART, 0, 1.0)
+    elsewhere = Incident(2, "entry", 300, 300, until=300, entries=((7, 7),), count=1)
+    found = study.Followed((one,), np.zeros(576, bool), (one, elsewhere))
+    values, size = streams.gaussian(streams.LENGTH, 0, 1.0)
     _, faults = streams.planted(values, size)
     records = [{"row": name, **study._false(found)} for name in streams.STREAMS]
     records += [{"row": "normal", **study._met(one, found)} for one in faults]
-    false, met = study.tables(records)
+    records.append({"row": "normal", **study._discovered(found, faults)})
+    false, met, discovered = study.tables(records)
     assert false.rows[0][2].startswith("0.50")
     assert met.rows[0] == ("spike", "1 of 1", "1.00", "1 of 1", "0")
     assert met.rows[1][1] == "0 of 1"
+    assert discovered.rows == [("1 with faults", "1 of 8", "2", "1")]
 
 
 def results(values):
@@ -83,8 +88,12 @@ def test_finished_streams_are_not_done_again(reporter, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "_tracked", lambda values: done.append(len(values)) or results(values))
     store = ResultStore(tmp_path)
     first, records = study.incidents(["normal"], [5], 120, store, reporter)
-    assert sorted(done) == [120, streams.FIRST + 7 * streams.APART]
-    assert [table.title for table in first] == ["False incidents a day on clean streams", "Planted faults, all streams"]
+    assert sorted(done) == [120, streams.LENGTH]
+    assert [table.title for table in first] == [
+        "False incidents a day on clean streams",
+        "Planted faults, all streams",
+        "At a false-discovery rate (fdr 10% asked)",
+    ]
     again = study.incidents(["normal"], [5], 120, store, reporter)
     assert again == (first, records)
     assert len(done) == 2

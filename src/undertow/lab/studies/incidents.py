@@ -2,8 +2,9 @@
 
 Clean streams of 12×12, a tenth of them hidden, five minutes a slice: normal noise, Student's t with three degrees of
 freedom, counts, counts with a daily pattern, and a daily pattern with normal noise. The same streams with a spike, a
-router that fails (a row and a column), a block, a slice, a change of level and a dead sensor planted. Then the server
-recording, if it is there. Beside it a rule per entry: three standard deviations from the mean of the same model; slices
+router that fails (a row and a column), a column alone, a block, a slice, a dead sensor, a change of level and another
+scene planted: at the rate per day, and at a false-discovery rate. Then the server recording, if it is there. Beside it
+a rule per entry: three standard deviations from the mean of the same model; slices
 in a row in which it fires are one alarm.
 
 Each stream is a job of its own, and finished ones are kept. The tracker takes nearly all the time: with a folder
@@ -28,13 +29,13 @@ from undertow.lab.recordings.files import Folder
 from undertow.lab.reporter import Reporter
 from undertow.lab.store import ResultStore
 from undertow.lab.studies.kept_results import Results, kept
-from undertow.lab.studies.planted import APART, DAY, FIRST, OBSERVED, STREAMS, TITLES, Floats, Planted, planted
+from undertow.lab.studies.planted import APART, DAY, LENGTH, OBSERVED, STREAMS, TITLES, Floats, Planted, planted
 from undertow.lab.studies.table import StudyTable
 from undertow.lab.workers import performed
 
 STEP = 300.0
 """Seconds between slices."""
-ASKED = "1/day"
+ASKED, FDR = "1/day", "fdr 10%"
 TRAINED = 1000
 """Slices of the recording before its labelled part, to begin with."""
 RECORDING = "recording"
@@ -73,10 +74,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Followed:
-    """What was found in a stream: incidents, and slices in which the rule per entry fired."""
+    """What was found in a stream: incidents, those at the false-discovery rate, and where the rule per entry fired."""
 
     incidents: tuple[Incident, ...]
     three_sigma: NDArray[np.bool_]
+    discoveries: tuple[Incident, ...] = ()
 
 
 def incidents(
@@ -138,27 +140,29 @@ def perform(job: Job, reporter: Reporter) -> tuple[Job, list[dict[str, Any]]]:
         found = follow(np.concatenate([held.train[-TRAINED:], held.values]), job, reporter, step=60.0)
         return job, [{**where, **judged(found, held.faulty, TRAINED)}]
     if job.faults:
-        changed, faults = planted(*STREAMS[job.row](FIRST + 7 * APART, job.seed + 1000, 1.0))
+        changed, faults = planted(*STREAMS[job.row](LENGTH, job.seed + 1000, 1.0))
         found = follow(changed, job, reporter, step=STEP)
-        return job, [{**where, **_met(one, found)} for one in faults]
+        return job, [{**where, **_met(one, found)} for one in faults] + [{**where, **_discovered(found, faults)}]
     found = follow(STREAMS[job.row](job.slices, job.seed, OBSERVED)[0], job, reporter, step=STEP)
-    return job, [{**where, "slices": job.slices, **_false(found)}]
+    return job, [{**where, "slices": job.slices, **_false(found)}, {**where, **_discovered(found, ())}]
 
 
-def follow(values: Floats, job: Job, reporter: Reporter, step: float, false_alarms: str = ASKED) -> Followed:
+def follow(values: Floats, job: Job, reporter: Reporter, step: float) -> Followed:
     """A stream through a tracker, its results into incidents."""
     reporter.start(job.name, len(values))
-    watch = Incidents(values.shape[1:], false_alarms=false_alarms, step=step)
-    found: dict[int, Incident] = {}
+    watches = [Incidents(values.shape[1:], false_alarms=asked, step=step) for asked in (ASKED, FDR)]
+    known: list[dict[int, Incident]] = [{} for _ in watches]
     fired = np.zeros(len(values), bool)
-    file = f"{job.row}-{job.seed}-{job.slices}{'-faults' if job.faults else ''}.npz"
+    file = f"{job.row}-{job.seed}-{len(values)}{'-faults' if job.faults else ''}.npz"
     results = _tracked(values) if job.results is None else kept(job.results / file, lambda: _tracked(values))
     for t, (x, result) in enumerate(zip(values, results, strict=True)):
-        found |= {change.incident.id: change.incident for change in watch.update(result, values=x)}
+        for watch, found in zip(watches, known, strict=True):
+            found |= {change.incident.id: change.incident for change in watch.update(result, values=x)}
         fired[t] = bool((np.abs(x - result.mean) > 3 * result.std).any())
         reporter.tick()
-    found |= {one.id: one for one in watch.open}
-    return Followed(tuple(found.values()), fired)
+    for watch, found in zip(watches, known, strict=True):
+        found |= {one.id: one for one in watch.open}
+    return Followed(tuple(known[0].values()), fired, tuple(known[1].values()))
 
 
 def _tracked(values: Floats) -> Results:
@@ -218,6 +222,18 @@ def _met(fault: Planted, found: Followed) -> dict[str, Any]:
     }
 
 
+def _discovered(found: Followed, faults: Sequence[Planted]) -> dict[str, Any]:
+    """At the false-discovery rate: how many faults were found, how many incidents there were, how many met no fault."""
+    began = [[_begins(one, fault) for fault in faults] for one in found.discoveries]
+    met = sum(any(one[number] for one in began) for number in range(len(faults)))
+    false = sum(not any(one) for one in began)
+    return {"discoveries": len(began), "false discoveries": false, "of": len(faults), "met": met}
+
+
+def _begins(one: Incident, fault: Planted) -> bool:
+    return fault.first <= one.since <= min(fault.last, fault.first + APART - 2) and _overlap(one, fault)
+
+
 def _overlap(one: Incident, fault: Planted) -> bool:
     return one.kind in ("slice", "scene") or any(fault.entries[position] for position in one.entries)
 
@@ -228,6 +244,7 @@ def tables(records: Sequence[dict[str, Any]]) -> list[StudyTable]:
     return [
         *([_false_table(records)] if any("false a day" in one for one in records) else []),
         *([_found_table(records)] if any("fault" in one for one in records) else []),
+        *([_discovery_table(records)] if any("discoveries" in one for one in records) else []),
         *([_recording_table(recorded[0])] if recorded else []),
     ]
 
@@ -256,6 +273,21 @@ def _found_table(records: Sequence[dict[str, Any]]) -> StudyTable:
         each = f"{np.mean([one['incidents'] for one in met]):.2f}" if met else "–"
         delay = f"{np.median(delays):.0f}" if met else "–"
         made.rows.append((name, f"{len(met)} of {len(mine)}", each, f"{named} of {len(met)}", delay))
+    return made
+
+
+def _discovery_table(records: Sequence[dict[str, Any]]) -> StudyTable:
+    headings = ("streams", "faults found", "incidents", "false ones")
+    made = StudyTable(f"At a false-discovery rate ({FDR} asked)", headings)
+    for title, with_faults in (("with faults", True), ("clean", False)):
+        mine = [one for one in records if "discoveries" in one and bool(one["of"]) == with_faults]
+        if not mine:
+            continue
+        met, of, count, false = (
+            sum(one[key] for one in mine) for key in ("met", "of", "discoveries", "false discoveries")
+        )
+        found = f"{met} of {of}" if with_faults else "–"
+        made.rows.append((f"{len(mine)} {title}", found, str(count), str(false)))
     return made
 
 

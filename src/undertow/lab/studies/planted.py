@@ -18,6 +18,8 @@ DAY = 288
 """Slices in a day."""
 FIRST, APART = 300, 70
 """The slice in which the first fault is planted, and slices between faults."""
+LENGTH = FIRST + 9 * APART
+"""Slices of a stream with faults."""
 Floats = NDArray[np.float64]
 
 
@@ -92,13 +94,14 @@ def planted(values: Floats, size: float) -> tuple[Floats, list[Planted]]:
         made[first : first + lasts] = np.where(entries, change(part), part)
         faults.append(Planted(name, kinds, first, first + lasts - 1, entries))
 
-    both = np.zeros(SHAPE, bool)
+    both, everywhere = np.zeros(SHAPE, bool), np.ones(SHAPE, bool)
     both[5], both[:, 5] = True, True
-    everywhere = np.ones(SHAPE, bool)
     fault("spike", ("entry",), 1, (3, 4), lambda part: part + size)
     fault("router, row and column", ("row", "change"), 10, both, lambda part: part + size)
+    fault("column", ("row", "change"), 10, np.s_[:, 9], lambda part: part + size)
     fault("block", ("block",), 3, np.ix_([2, 3, 4], [7, 8, 9]), lambda part: part + size)
     fault("slice", ("slice",), 1, everywhere, lambda part: 3 * part + size)
     fault("dead sensor", ("dead",), 60, (8, 8), lambda part: np.broadcast_to(part[0], part.shape))
     fault("level", ("change",), len(made), (1, 10), lambda part: part + size)
+    fault("scene", ("scene",), len(made), everywhere, lambda part: part[:, ::-1, ::-1] + size)
     return made, faults
