@@ -87,6 +87,27 @@ def test_every_body_is_limited_before_it_is_read(tmp_path):
         assert 'undertow_refused_total{status="413"} 6.0' in client.get("/metrics").text
 
 
+def test_without_a_token_no_body_is_held_in_memory(tmp_path):
+    """Also not at addresses that are open to everybody."""
+    asked = []
+
+    async def receive():
+        asked.append(1)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    async def app(scope, receive, send):
+        pass
+
+    async def send(message):
+        pass
+
+    guard = security.Guard(app, Settings(str(tmp_path / "s.db"), host="0.0.0.0", token=TOKEN))
+    for path in ("/", "/healthz", "/page/main.js", "/api/streams/a"):
+        scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"x")]}
+        asyncio.run(guard(scope, receive, send))
+    assert asked == []
+
+
 def test_a_body_that_does_not_come_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(security, "PATIENCE", 0.05)
     sent = []

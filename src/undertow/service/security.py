@@ -64,7 +64,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         refusal = self._refused(scope)
-        if refusal is None and scope["type"] == "http":
+        if refusal is None and scope["type"] == "http" and not _is_open(scope["path"]):  # there nobody reads bodies
             refusal, receive = await self._read(scope, receive)
         if refusal is None:
             await self.app(scope, receive, _with_headers(send) if scope["type"] == "http" else send)
