@@ -175,7 +175,7 @@ def make_csv_shuffled(folder):
 def make_csv_free_places(folder):
     """Labels take the places as they come, and as many places as labels will come are free at first."""
     (folder / "free.csv").write_text(csv_text())
-    return Made(folder / "free.csv", {**TABLE, "room": {"src": ROWS}, "labels": {"dst": TARGETS}})
+    return Made(folder / "free.csv", {**TABLE, "capacity": {"src": ROWS}, "labels": {"dst": TARGETS}})
 
 
 def make_wide(folder):

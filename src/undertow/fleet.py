@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from undertow.config import Config, make_config
 from undertow.engine.chunks import Chunks
 from undertow.engine.exclusive import Exclusive, check_process, exclusive
+from undertow.engine.history import History
 from undertow.engine.learner import Learner
 from undertow.engine.output import Output
 from undertow.estimator import RobustCP
@@ -268,6 +269,41 @@ class Fleet(Exclusive):
         learner = self._streams.take(position)
         state = rearranging.model(learner.state, places)
         self._streams.put(position, Learner(state, learner.history))
+
+    @exclusive
+    def grow(self, shape: Sequence[int]) -> None:
+        """Further rows at the ends of modes, for all members; nobody has observed them, and nothing else changes.
+
+        Args:
+            shape: Of slices from now on; as many rows as before in every mode, or more.
+
+        Raises:
+            ValueError: Some mode would have less rows.
+        """
+        shape = tuple(operator.index(size) for size in shape)
+        if len(shape) != len(self._shape) or any(new < old for new, old in zip(shape, self._shape, strict=False)):
+            raise ValueError(f"shape must be {self._shape}, or larger in some modes, got {shape}.")
+        pairs = zip(self._shape, shape, strict=True)
+        places = [np.concatenate([np.arange(old), np.full(new - old, rearranging.NEW)]) for old, new in pairs]
+        before, n = self._streams, len(self._ids)
+        if isinstance(before, Trackers):
+            wider = Trackers(shape, before.period)
+            wider.make_room(n)
+            wider.join(self._ids)
+            for position, member in enumerate(self._ids.tolist()):
+                if before.pasts[member].seen:
+                    wider.put(member, rearranging.rearranged(before.take(position), places))
+            self._streams = wider
+        else:
+            self._params["max_rank"] = before.config.max_rank  # as it was, though larger slices would have more
+            chunks = Chunks(before.config, shape, n)
+            chunks.make_room(n)
+            chunks.join(self._ids)
+            for position in np.flatnonzero(before.steps[before.rows]).tolist():
+                learner = before.take(position)
+                chunks.put(position, Learner(rearranging.model(learner.state, places), History(learner.history.counts)))
+            self._streams = chunks
+        self._shape = shape
 
     @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -5,7 +5,7 @@ import pandas
 import pytest
 
 import undertow as ut
-from undertow.cluster import frames
+from undertow.cluster import frames, places
 from undertow.cluster import shard as shards
 from undertow.cluster.places import SEPARATOR
 from undertow.cluster.plan import plan
@@ -87,13 +87,16 @@ def test_labels_come_and_go_in_every_stream_by_itself(model, caplog):
     told = [one for done in [*found, ended] for one in zip(done.stream, done.time, done.labels, strict=True)]
     own = {time: labels for name, time, labels in told if name == "s"}
     assert own[0][0] == ("r1", "r2", "r4", "r5", "r6", None)
-    assert own[4][0] == ("r1", "r2", "r4", "r5", "r6", "r3")  # r7 finds no room as long as the others are not retired
+    assert own[4][0] == ("r1", "r2", "r4", "r5", "r6", "r3")  # r7 finds no place as long as the others are not retired
     assert own[8][0] == ("r1", "r2", "r7", None, None, "r3")
     assert own[8][1] == tuple("abcde")
     assert told[-1][0] == "t"
     assert told[-1][2][0][:2] == ("x1", None)
     assert shard.dropped["full"] == 15
-    assert "5 rows have a label that modes does not name, or has no room for and were dropped, 15 so far" in caplog.text
+    assert (
+        "5 rows have a label that modes does not name, or does not allow beside the others, and were dropped, 15 so far"
+        in caplog.text
+    )
     (row,) = (row for row, name in enumerate(ended.stream) if name == "s")
     mean = ended.mean[row].reshape(6, 5)
     np.testing.assert_allclose(mean[2], 70 + np.arange(5), atol=6)  # of r7, not of r4 who was there before
@@ -231,10 +234,11 @@ def test_a_state_of_another_plan_or_damaged_is_refused():
         ({"modes": {"src": ["a", "a"]}}, ValueError, "each label once"),
         ({"modes": "src"}, ValueError, "modes must be"),
         ({"modes": (3, 0)}, ValueError, "modes must be"),
-        ({"modes": {"src": 0}}, ValueError, "room for 1 to 4096 labels, got 0 for 'src'"),
-        ({"modes": {"src": 10**6}}, ValueError, "room for 1 to 4096 labels, got 1000000"),
+        ({"modes": {"src": 0}}, ValueError, "allow 1 to 4096 labels at a time, got 0 for 'src'"),
+        ({"modes": {"src": 10**6}}, ValueError, "allow 1 to 4096 labels at a time, got 1000000"),
         ({"model": 3}, TypeError, "must be an undertow.Tracker"),
-        ({"model": ut.Tracker(period=7)}, ValueError, "no seasons"),
+        ({"model": ut.Tracker(believed_after=3)}, ValueError, "leave believed_after out"),
+        ({"model": ut.Tracker(grow=True)}, ValueError, "leave grow out"),
         ({"model": ut.RobustCP(start="svd")}, ValueError, "start='warm'"),
         ({"false_alarms": "1/day"}, ValueError, "times that are dates"),
         ({"false_alarms": "often"}, ValueError, "false_alarms must be"),
@@ -251,3 +255,42 @@ def test_a_model_that_has_seen_slices_is_refused():
     model.update(np.ones(SHAPE))
     with pytest.raises(ValueError, match="model must be new"):
         a_plan(model=model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [None, pytest.param(ut.Tracker(), marks=pytest.mark.full)])
+def test_slices_grow_with_their_labels_and_others_notice_nothing(model):
+    """In sizes of a ladder, through bytes too; what is said of the other streams stays as it was, to rounding."""
+    plain, shard = grown(model, false_alarms="1/1000"), grown(model, false_alarms="1/1000")
+    draw = np.random.default_rng(0)
+    shapes = []
+    for time in range(14):
+        own = coming(["x1", "x2"], time, stream="t")
+        own["ut_value"] += draw.normal(size=len(own))
+        more = coming([f"r{row}" for row in range(1, 2 + time // 3)], time)
+        frames.add(plain, own)
+        frames.add(shard, pandas.concat([own, more]))
+        expected, found = plain.learn(None), shard.learn(None)
+        shapes.append(shard.shape[0])
+        if time == 8:
+            shard = Shard.from_bytes(shard.to_bytes(), shard.plan)
+        if not len(expected):
+            continue
+        (here,) = np.flatnonzero(found.stream == "t")
+        assert found.labels[here][0][:2] == ("x1", "x2")
+        assert len(found.labels[here][0]) == shard.shape[0]
+        for name in ("mean", "std"):
+            one = getattr(expected, name)[0].reshape(plain.shape)[:2]
+            other = getattr(found, name)[here].reshape(shard.shape)[:2]
+            np.testing.assert_allclose(other, one, rtol=2e-3, atol=2e-3, err_msg=f"{name} at {time}")
+    assert plain.shape == (2, 5)
+    assert shapes == [1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 4, 6]
+
+
+def test_a_million_labels_are_bounded(monkeypatch):
+    """Combinations that wait, and labels that have a place; whoever comes later is dropped and counted."""
+    monkeypatch.setattr(places, "MOST_WAITING", 7)
+    shard = grown()
+    frames.add(shard, coming([f"r{row}" for row in range(1, 4)], 0))
+    assert len(shard._waiting) == 7
+    assert shard.dropped["unknown"] == 8

@@ -129,10 +129,10 @@ def test_a_table_that_got_new_labels_is_resumed_with_those_of_the_store(tmp_path
     assert run_file(path, store, columns | remedy, resume=True).slices == 3
 
 
-def test_labels_appear_where_there_is_room_for_them(tmp_path):
-    """Through stops and --resume, too; a label has its place for good, and one without a place is said."""
+def test_labels_appear_where_a_slot_is_free(tmp_path):
+    """Through stops and --resume, too; a label has its slot for good, and one without a slot is said."""
     path, rows = tmp_path / "a.csv", ["0,q,1", "0,p,2", "1,p,3", "2,p,4", "2,r,50", "3,r,60", "3,s,7", "4,p,1"]
-    options = {"time": "t", "modes": "a", "value": "x", "room": ["a=3"], "follow": True, "idle": 0}
+    options = {"time": "t", "modes": "a", "value": "x", "capacity": ["a=3"], "follow": True, "idle": 0}
     for length in (4, 6, 8):
         path.write_text("\n".join(["t,a,x", *rows[:length], ""]))
         summary = run_file(path, tmp_path / "store", options, resume=True)
@@ -140,7 +140,9 @@ def test_labels_appear_where_there_is_room_for_them(tmp_path):
         named = dataset["a"].values.tolist()
         assert named == (["q", "p", "(free 2)"] if length == 4 else ["q", "p", "r"])
     np.testing.assert_array_equal(dataset["data"].sel(a="r").values, [np.nan, np.nan, 50, 60])
-    assert any("1 row was left out of a.csv, since a had no room for their labels" in one for one in summary.notices)
+    assert any(
+        "1 row was left out of a.csv, since a had no slot free for their labels" in one for one in summary.notices
+    )
     run_file(path, tmp_path / "whole", options)
     grown, whole = (
         {name: content for name, content in everything_in(tmp_path / store).items() if not name.startswith(".undertow")}
@@ -153,23 +155,23 @@ def test_labels_appear_where_there_is_room_for_them(tmp_path):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"room": "a=0"}, "room must have the form src=16"),
-    ({"room": {"b": 3}}, "room names b, but the modes are a"),
-    ({"room": {"a": 3}, "select": "a=p"}, "cannot choose among labels of a that are still to come"),
-    ({"room": {"a": 1}, "labels": {"a": ["p", "q"]}}, "room for a must hold its 2 labels, got 1"),
+    ({"capacity": "a=0"}, "capacity must have the form src=16"),
+    ({"capacity": {"b": 3}}, "capacity names b, but the modes are a"),
+    ({"capacity": {"a": 3}, "select": "a=p"}, "cannot choose among labels of a that are still to come"),
+    ({"capacity": {"a": 1}, "labels": {"a": ["p", "q"]}}, "capacity of a must hold its 2 labels, got 1"),
 ])  # fmt: skip
-def test_room_is_refused_in_a_sentence(tmp_path, options, message):
+def test_a_capacity_is_refused_in_a_sentence(tmp_path, options, message):
     path = tmp_path / "a.csv"
     path.write_text("t,a,x\n0,p,1\n0,q,2\n1,p,3\n")
     with pytest.raises(StreamError, match=message):
         open_stream(path, time="t", modes="a", value="x", **options)
 
 
-def test_room_is_for_rows_in_order(tmp_path):
+def test_capacity_is_for_rows_in_order(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("t,a,x\n1,p,1\n0,q,2\n")
-    with pytest.raises(StreamError, match="not in the order of their times, and room is for labels as they come"):
-        open_stream(path, time="t", modes="a", value="x", room="a=3")
+    with pytest.raises(StreamError, match="not in the order of their times, and capacity is for labels that come"):
+        open_stream(path, time="t", modes="a", value="x", capacity="a=3")
 
 
 @pytest.mark.slow

@@ -64,3 +64,25 @@ def test_a_slice_that_is_refused_concerns_its_tracker_only():
     assert isinstance(found[1], ValueError)
     assert isinstance(found[2], TypeError)
     assert trackers[1].predictors == ()
+
+
+def test_two_callers_take_locks_in_the_same_order():
+    """Or each could hold what the other waits for."""
+    trackers, taken = [ut.Tracker(), ut.Tracker()], []
+
+    class Lock:
+        def __init__(self, number):
+            self.number = number
+
+        def __enter__(self):
+            taken.append(self.number)
+
+        def __exit__(self, *_):
+            pass
+
+    for number, tracker in enumerate(trackers):
+        tracker._lock = Lock(number)
+    bad = [np.full(SHAPE, np.inf)] * 2
+    for several in (trackers, trackers[::-1]):
+        assert all(isinstance(one, ValueError) for one in update_together(several, bad))
+    assert taken[:2] == taken[2:]

@@ -36,7 +36,7 @@ class ReadingOptions:
     modes: Annotated[str | None, _option("modes")] = None
     value: Annotated[str | None, _option("value")] = None
     labels: Annotated[list[str] | None, _option("labels")] = None
-    room: Annotated[list[str] | None, _option("room")] = None
+    capacity: Annotated[list[str] | None, _option("capacity")] = None
     duplicates: Annotated[str | None, _option("duplicates")] = None
     variable: Annotated[str | None, _option("variable")] = None
     colour: Annotated[bool | None, _option("colour")] = None

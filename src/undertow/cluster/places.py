@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.cluster.plan import Plan
+from undertow.inputs.labels.growing import rung
 
 SEPARATOR = "\x1f"
 """Between the labels of a row, one for each mode."""
@@ -46,19 +47,26 @@ class Table:
             self.used.append(self.places.pop(label))
             del self.heard[label]
 
-    def has_room(self, label: str, size: int) -> bool:
+    def is_free(self, label: str, most: int) -> bool:
         """Whether it has a place, or would find one."""
-        return label in self.places or self.fresh < size or bool(self.used)
+        return label in self.places or self.fresh < most or bool(self.used)
 
-    def place(self, label: str, size: int, time: int) -> tuple[int, bool]:
-        """Where it stands, and whether somebody else stood there before; there is room."""
+    def place(self, label: str, most: int, time: int) -> tuple[int, bool]:
+        """Where it stands, and whether somebody else stood there before; one is free.
+
+        What was never taken comes first as far as arrays of the present size have it, then what was left, then more.
+        """
         self.heard[label] = time
         if label in self.places:
             return self.places[label], False
-        again = self.fresh >= size
+        again = bool(self.used) and self.fresh >= self.size(most)
         self.places[label] = self.used.pop(0) if again else self.fresh
         self.fresh += not again
         return self.places[label], again
+
+    def size(self, most: int) -> int:
+        """Places that arrays have, a size of the ladder."""
+        return min(rung(max(self.fresh, 1)), most)
 
 
 @dataclass(frozen=True)
@@ -66,8 +74,9 @@ class Placed:
     """One slice.
 
     Attributes:
-        entries: Of its rows, −1 where there was no room for a label.
-        labels: Of all places.
+        entries: Of its rows, as if every mode had all places that it may come to have; −1 where none was free for a
+            label.
+        labels: Of the places that were ever taken.
         left: (mode, place) of those that somebody else has had.
     """
 
@@ -100,6 +109,16 @@ class Places:
             self._known.append(word)
         return self._words.get(word, -1)
 
+    def shape(self) -> tuple[int, ...]:
+        """Of slices that have all places which the streams have taken."""
+        if not self._plan.grows:
+            return self._plan.shape
+        modes = zip(self._plan.labels, self._plan.shape, strict=True)
+        return tuple(
+            most if known else max((several[mode].size(most) for several in self._tables.values()), default=1)
+            for mode, (known, most) in enumerate(modes)
+        )
+
     def put(self, stream: str, time: int, numbers: NDArray[np.int64]) -> Placed:
         """The rows of the next slice of a stream."""
         tables = self._tables.setdefault(stream, [Table() for _ in self._plan.labels])
@@ -114,10 +133,10 @@ class Places:
         return Placed(entries[which], self._labels(tables), left)
 
     def _entry(self, labels: list[str], tables: list[Table], time: int, left: list[tuple[int, int]]) -> int:
-        """Which one it is; −1 where one of its labels finds no room, or holds a separator: then none takes a place."""
+        """Which one it is; −1 where one of its labels finds no place, or holds a separator: then none takes a place."""
         known = list(zip(labels, self._plan.labels, tables, self._plan.shape, strict=False))
         if len(labels) != len(tables) or not all(
-            label in fixed if fixed else table.has_room(label, size) for label, fixed, table, size in known
+            label in fixed if fixed else table.is_free(label, size) for label, fixed, table, size in known
         ):
             return -1
         entry = 0
@@ -129,9 +148,9 @@ class Places:
 
     def _labels(self, tables: list[Table]) -> Labels:
         found: list[tuple[str | None, ...]] = []
-        for table, known, size in zip(tables, self._plan.labels, self._plan.shape, strict=True):
+        for table, known in zip(tables, self._plan.labels, strict=True):
             at: dict[int, str] = {place: label for label, place in table.places.items()}
-            found.append(known or tuple(at.get(place) for place in range(size)))
+            found.append(known or tuple(at.get(place) for place in range(table.fresh)))
         return tuple(found)
 
     def forget(self, stream: str) -> None:

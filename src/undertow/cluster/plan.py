@@ -27,7 +27,7 @@ class Plan:
         labels: Of every mode; none where slices come packed, or where labels of that mode come and go.
         shape: Of a slice.
         model: "tracker" or "cp".
-        params: Settings of CP models.
+        params: Settings of CP models; of trackers their period, if they have seasons.
         false_alarms: How many false incidents are accepted; None where no incidents are looked for.
         ttl: How long, in units of the time, a stream may be silent before it is forgotten; None for ever.
         dates: Whether times are microseconds since 1970, not plain numbers.
@@ -109,9 +109,11 @@ def members_like(model: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(model, Tracker):
         if model._slice_shape() is not None:
             raise ValueError("model must be new: every stream gets its own, and this tracker has seen slices.")
-        if model.period is not None:
-            raise ValueError("fleets of trackers have no seasons: leave the period out.")
-        return "tracker", {}
+        if model.believed_after is not None:
+            raise ValueError("the trackers of a fleet believe changes when chance has it: leave believed_after out.")
+        if model.grow:
+            raise ValueError("labels of a fleet's trackers come and go by modes={'src': 16}: leave grow out.")
+        return "tracker", {} if model.period is None else {"period": model.period}
     if isinstance(model, RobustCP):
         if model._slice_shape() is not None:
             raise ValueError("model must be new: every stream gets its own, and this one has seen slices.")
@@ -136,7 +138,7 @@ def _modes(modes: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], tu
                 )
             if places is not None and not 1 <= places <= MOST_LABELS:
                 raise ValueError(
-                    f"modes must have room for 1 to {MOST_LABELS} labels, got {places} for {name!r}: take less."
+                    f"modes must allow 1 to {MOST_LABELS} labels at a time, got {places} for {name!r}: take less."
                 )
             found.append(labels)
             sizes.append(len(labels) if places is None else places)

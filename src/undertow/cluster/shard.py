@@ -7,6 +7,7 @@ engine keeps. The k-th new slice of every stream is learned in one call, whateve
 from __future__ import annotations
 
 import logging
+import math
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -23,6 +24,7 @@ from undertow.cluster.plan import Plan
 from undertow.diagnostics import Flags, Status
 from undertow.fleet import Fleet
 from undertow.incidents import Change, Incidents
+from undertow.incidents.growing import grown
 from undertow.incidents.naming import Names
 from undertow.serialization import container
 from undertow.serialization.container import CheckpointError
@@ -43,7 +45,7 @@ _log = logging.getLogger("undertow.cluster")
 _DROPPED = {
     "late": "came after their slice was complete",
     "unknown": "have a label that modes does not name, or none",
-    "full": "have a label that modes does not name, or has no room for",
+    "full": "have a label that modes does not name, or does not allow beside the others,",
 }
 
 
@@ -88,9 +90,10 @@ class Shard:
         last: Time of the last slice of each that was learned (n,).
         heard: Time of the newest row of each (n,).
         until: The watermark: all slices up to it are complete.
-        dropped: Rows that were late, rows with a label that is none of the plan's, and those for whose label there was
-            no room.
+        dropped: Rows that were late, rows with a label that is none of the plan's, and those for whose label no place
+            was free.
         places: Of labels, where these come and go.
+        shape: Of slices: as large as the stream with most labels needs it, sizes of a ladder.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -100,6 +103,7 @@ class Shard:
         self.until: int = NEVER
         self.dropped = {"late": 0, "unknown": 0, "full": 0}
         self.places = Places(plan)
+        self.shape = self.places.shape()
         self._waiting = Rows.none()
         self._told: dict[tuple[int, int], Placed] = {}  # labels of the slices that are being learned
         self._incidents: list[Incidents] = []
@@ -107,6 +111,11 @@ class Shard:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def entries(self) -> int:
+        """Of a slice."""
+        return math.prod(self.shape)
 
     @property
     def due(self) -> int | None:
@@ -145,13 +154,14 @@ class Shard:
         rows, self._waiting = self._waiting[done], self._waiting[~done]
         if self.plan.grows:
             rows = self._placed(rows)
-        found = assembly.slices(rows, self.plan.entries)
+        self._make_fleet()
+        found = assembly.slices(rows, self.entries)
         kept = [self._step(found, np.flatnonzero(found.turn == turn)) for turn in range(found.turn.max(initial=-1) + 1)]
         self.until = self.until if until is None else max(self.until, until)
         if silent.any():
             self._forget(silent)
         self._told = {}
-        return _together(kept, self.plan.entries)
+        return _together(kept, self.entries)
 
     def _placed(self, rows: Rows) -> Rows:
         """With entries in place of labels; the labels of each slice are kept until it is learned."""
@@ -164,17 +174,29 @@ class Shard:
             placed = self.places.put(str(self.names[stream]), time, rows.entry[start:end])
             entry[start:end] = placed.entries
             self._told[stream, time] = placed
+        known = entry >= 0
+        self._grow(self.places.shape())
+        entry = np.ravel_multi_index(np.unravel_index(np.where(known, entry, 0), self.plan.shape), self.shape)
         waiting = self._waiting
         kept = self.places.keep(waiting.entry)
         self._waiting = Rows(waiting.stream, waiting.time, kept, waiting.value)
-        known = entry >= 0
         self._count("full", int((~known).sum()))
         return Rows(rows.stream, rows.time, entry, rows.value)[known]
+
+    def _grow(self, wanted: tuple[int, ...]) -> None:
+        """Larger slices for all, where some stream needs them; they are never smaller again."""
+        shape = tuple(map(max, wanted, self.shape))
+        if shape == self.shape:
+            return
+        self.shape = shape
+        if self._fleet is not None:
+            self._fleet.grow(shape)
+        self._incidents = [grown(one, shape) for one in self._incidents]
 
     def _emptied(self, stream: int, left: list[tuple[int, int]]) -> None:
         """Places of a stream that were left begin anew with who has them now."""
         assert self._fleet is not None
-        places = [np.arange(size) for size in self.plan.shape]
+        places = [np.arange(size) for size in self.shape]
         for mode, place in left:
             places[mode][place] = NEW
         self._fleet.rearrange(int(self._members[stream]), places)
@@ -190,9 +212,9 @@ class Shard:
         for number, one in zip(stream.tolist(), told, strict=False):
             if one.left and self.last[number] > NEVER:
                 self._emptied(number, one.left)
-        shape, count, members = self.plan.shape, len(which), len(self._fleet)
+        shape, count, members = self.shape, len(which), len(self._fleet)
         own = np.searchsorted(self._fleet.members, self._members[stream])  # the others wait for a stream
-        x = np.full((members, self.plan.entries), np.nan)
+        x = np.full((members, self.entries), np.nan)
         x[own] = values
         present = np.zeros(members, np.bool_)
         present[own] = True
@@ -206,22 +228,27 @@ class Shard:
         if self._incidents:
             for row, (number, position, when) in enumerate(zip(stream, own.tolist(), time.tolist(), strict=True)):
                 if told:
-                    self._incidents[number].names = self._names(told[row].labels)
+                    self._incidents[number].names = self._names(self._filled(told[row].labels))
                 moment = np.datetime64(when, "us") if self.plan.dates else when
                 changes[row] = self._incidents[number].update(result[position], moment, values[row].reshape(shape))
         self.last[stream] = time
         return Completed(
-            self.names[stream], time, values, mean, std, probability, status, changes, [one.labels for one in told]
+            self.names[stream],
+            time,
+            values,
+            mean,
+            std,
+            probability,
+            status,
+            changes,
+            [self._filled(one.labels) for one in told],
         )
 
     def _join(self, names: NDArray[np.str_]) -> None:
         if not len(names):
             return
-        needed, plan = len(self) + len(names), self.plan
-        size = max(SMALLEST_FLEET, 1 << (needed - 1).bit_length())
-        if self._fleet is None:
-            self._fleet = Fleet(size, plan.shape, model=plan.model, **plan.params)
-        elif size > len(self._fleet):
+        size = _fleet_size(len(self) + len(names))
+        if self._fleet is not None and size > len(self._fleet):
             self._fleet.join(size - len(self._fleet))
         self.names = np.concatenate([self.names, names])
         self._members = np.concatenate([self._members, self._free(len(names))])
@@ -230,9 +257,15 @@ class Shard:
         if self.plan.false_alarms is not None:
             self._incidents += [self._watch() for _ in names]
 
+    def _make_fleet(self) -> None:
+        """With the first slices: how many rows they have is not known before."""
+        if self._fleet is None and len(self):
+            self._fleet = Fleet(_fleet_size(len(self)), self.shape, model=self.plan.model, **self.plan.params)
+
     def _free(self, count: int) -> NDArray[np.int64]:
         """Some of the members who wait for a stream."""
-        assert self._fleet is not None
+        if self._fleet is None:
+            return np.arange(len(self._members), len(self._members) + count)
         return np.setdiff1d(self._fleet.members, self._members)[:count]
 
     def _renew(self, streams: NDArray[np.int64]) -> None:
@@ -247,12 +280,14 @@ class Shard:
     def _watch(self) -> Incidents:
         plan = self.plan
         labels = None if plan.grows else plan.labels or None
-        return Incidents(plan.shape, labels, plan.false_alarms, dims=plan.modes or None)
+        return Incidents(self.shape, labels, plan.false_alarms, dims=plan.modes or None)
+
+    def _filled(self, labels: Labels) -> Labels:
+        """With the places that nobody has taken yet."""
+        return tuple((*mode, *[None] * (size - len(mode))) for mode, size in zip(labels, self.shape, strict=True))
 
     def _names(self, labels: Labels) -> Names:
-        return Names.of(
-            self.plan.shape, [["" if one is None else one for one in mode] for mode in labels], self.plan.modes
-        )
+        return Names.of(self.shape, [["" if one is None else one for one in mode] for mode in labels], self.plan.modes)
 
     def _silent(self, until: int | None) -> NDArray[np.bool_]:
         """Which streams have had no row for longer than the plan allows."""
@@ -326,9 +361,11 @@ class Shard:
         shard.until, shard.dropped = int(header["until"]), {**shard.dropped, **header["dropped"]}
         if plan.grows:
             shard.places.recall(arrays["places"].tobytes().decode())
+            shard.shape = shard.places.shape()
         shard._waiting = Rows(*(arrays[f"waiting.{part}"] for part in assembly.COLUMNS))
         if len(arrays["fleet"]):
             shard._fleet = Fleet.from_bytes(arrays["fleet"].tobytes())
+            shard.shape = shard._fleet.shape
         shard._recall(arrays["incidents"].tobytes(), arrays["incidents.sizes"])
         return shard
 
@@ -340,6 +377,10 @@ class Shard:
         ends = np.cumsum(sizes)
         for one, size, end in zip(self._incidents, sizes.tolist(), ends.tolist(), strict=False):
             one.from_bytes(content[end - size : end])
+
+
+def _fleet_size(streams: int) -> int:
+    return max(SMALLEST_FLEET, 1 << (streams - 1).bit_length())
 
 
 def _converted(content: Content, name: str) -> Content:

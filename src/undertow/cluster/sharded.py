@@ -25,6 +25,7 @@ from jax.experimental.multihost_utils import process_allgather
 from undertow.cluster.communication import Communication, communication
 from undertow.cluster.mesh import Split
 from undertow.config import Config, make_config
+from undertow.engine.exclusive import Exclusive, check_process, exclusive
 from undertow.engine.learner import Learner
 from undertow.engine.output import Output
 from undertow.engine.state import State, precision
@@ -59,8 +60,11 @@ class Cost:
         return cls(communication(compiled.as_text()), int(used - sizes.alias_size_in_bytes))
 
 
-class ShardedCP:
+class ShardedCP(Exclusive):
     """`undertow.RobustCP` for slices that no single device holds.
+
+    Threads may share a model: one at a time learns or reads, the others wait. A process that was forked after the first
+    slice gets an error; use "spawn".
 
     Args:
         devices: All devices to use, of all processes, in order; by default every one that JAX has.
@@ -103,6 +107,7 @@ class ShardedCP:
         sharded._state = model.state
         return sharded
 
+    @exclusive
     def gathered(self) -> RobustCP:
         """The model on one device, for slices with their longest mode first: to be saved, or to go on with there.
 
@@ -126,6 +131,7 @@ class ShardedCP:
         """Slices seen."""
         return 0 if self._state is None else self._state.steps
 
+    @exclusive
     def update(self, x: Any, mask: Any = None) -> Result:
         """Learn from one slice.
 
@@ -142,6 +148,7 @@ class ShardedCP:
             ValueError: The slice has another shape than those before, infinite values, or a longest mode that cannot
                 be split evenly.
         """
+        check_process()
         split = self._split or self._split_for(peek_shape(x))
         if peek_shape(x) != split.shape:
             as_slice(x, mask, shape=split.shape)  # which says what is wrong

@@ -240,13 +240,13 @@ def _shown(learned: Any, made: Plan, output: str, types: dict[str, DataType]) ->
     places: list[Any] = [F.col("ut_entry").alias("entry")]
     free = [name for name, labels in zip(made.modes, made.labels, strict=True) if not labels]
     if made.modes:
-        places, inner = [], made.entries
-        for mode, (name, labels, size) in enumerate(zip(made.modes, made.labels, made.shape, strict=True)):
-            inner //= size
-            index = F.floor(F.col("ut_entry") / inner) % size
+        places, inner = [], F.lit(1)
+        for mode, (name, labels) in reversed(list(enumerate(zip(made.modes, made.labels, strict=True)))):
             known = F.array(*map(F.lit, labels)) if labels else F.element_at("labels", mode + 1)
+            index = F.floor(F.col("ut_entry") / inner) % F.size(known)
             label = F.element_at(known, index.cast("int") + 1)
-            places.append(label.cast(types[name]).alias(name))
+            places.insert(0, label.cast(types[name]).alias(name))
+            inner = inner * F.size(known)
     told = [F.col("ut_told.value").alias(made.value), *(F.col(f"ut_told.{name}").alias(name) for name in arrays)]
     shown = each.select(made.key, made.time, *places, *told)
     return shown.dropna(subset=free) if free else shown  # places that nobody has

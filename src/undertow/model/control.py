@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ from undertow.model.flow import where
 from undertow.model.noise.models import outlier_model
 from undertow.model.noise.pooled import noise_floor
 from undertow.model.settings import Settings
-from undertow.model.types import Factors, Level, OutlierState, Window
+from undertow.model.types import Factors, KnownRows, Level, OutlierState, Window
 
 
 @register_dataclass
@@ -37,6 +38,7 @@ class Progress:
         level: None where there is none.
         residual: y − m̄ − x̄ of the window (W, I_1, …, I_N).
         variance: Var x + Var m of the window.
+        known: Rows of the modes in which something was observed.
         newest: m̄ + x̄ of the newest slice after the last sweep (I_1, …, I_N), or what it is made of.
         misfit: Whether the slice, as it was initialised, did not fit.
         too_large: Whether some of its entries are too large to compute with.
@@ -56,6 +58,7 @@ class Progress:
     level: Level | None
     residual: Array
     variance: Array
+    known: KnownRows
     newest: Summary
     misfit: Array
     too_large: Array
@@ -88,7 +91,9 @@ def still_moving(settings: Settings, progress: Progress, outliers: OutlierState,
     # Moves below the rounding of the arithmetic say nothing, however small the noise.
     dtype = progress.residual.dtype
     resolution = RESOLUTION * float(np.finfo(dtype).eps) * layout.size_of(newest)
-    least = jnp.maximum(settings.tolerance * jnp.sqrt(model.typical_noise(outliers)), resolution)
+    # Entries of rows in which nothing was observed do not move, and do not count.
+    known = math.prod(rows.mean(dtype=dtype) for rows in progress.known)
+    least = jnp.maximum(settings.tolerance * jnp.sqrt(known * model.typical_noise(outliers)), resolution)
     moving = layout.distance(newest, progress.newest) > least
     # Large noise hides moves: as long as it falls, nothing has converged.
     noise = model.typical_noise(outliers)

@@ -22,7 +22,7 @@ from jax import Array
 from jax.scipy.special import xlogy
 
 from undertow.model.defaults import PAPER_PRIOR, SLICE_PRIOR
-from undertow.model.factors import discounted
+from undertow.model.factors import discounted, layout
 from undertow.model.factors.rows import all_covariances, all_means, row_weights, temporal_weights
 from undertow.model.flow import end_to_end, where
 from undertow.model.level import divergence
@@ -35,6 +35,7 @@ from undertow.model.types import (
     Contaminated,
     Factors,
     GaussianGamma,
+    KnownRows,
     Level,
     OutlierState,
     Window,
@@ -54,17 +55,19 @@ def total(
 ) -> Array:
     """The whole bound. `residual` is y − m̄ − x̄, `variance` Var x + Var m, both of the window."""
     slice_weights = window.slice_weights(settings.forgetting)
-    whole = low_rank(factors, temporal_weights(settings, slice_weights), settings.precision_prior)
+    known = layout.known_rows(settings, window, factors)
+    whole = low_rank(factors, temporal_weights(settings, slice_weights), settings.precision_prior, known)
     whole += outlier_model(settings, outliers, window, slice_weights, residual, variance)
     if level is not None:
         whole -= divergence(level, window)
     return whole if factors.discounted is None else whole + discounted.elbo(factors, factors.discounted)
 
 
-def low_rank(factors: Factors, time_weights: Array, prior: float) -> Array:
+def low_rank(factors: Factors, time_weights: Array, prior: float, known: KnownRows | None = None) -> Array:
     """What the low-rank part adds besides the likelihood; active components only.
 
-    −KL(q(λ) ‖ p(λ)), and for every row of every axis p_i (E ln p(a_i | λ) + entropy of q(a_i)). `prior` is c0 = d0.
+    −KL(q(λ) ‖ p(λ)), and for every row of every axis p_i (E ln p(a_i | λ) + entropy of q(a_i)). `prior` is c0 = d0. Of
+    the modes, rows that are `known`.
     All rows together: two batches of LAPACK at a time can wait for each other forever where threads are few.
     """
     active = factors.active
@@ -78,7 +81,7 @@ def low_rank(factors: Factors, time_weights: Array, prior: float) -> Array:
         per_component = where(active, log_precision + 1 - factors.precision * squares, 0)
         return (weight * (per_component.sum(axis=-1) + entropies)).sum()
 
-    parts = row_weights(factors, time_weights), all_means(factors), all_covariances(factors)
+    parts = row_weights(factors, time_weights, known), all_means(factors), all_covariances(factors)
     rows = reduce(operator.add, map(of_rows, *map(end_to_end, parts))) / 2
     whole: Array = rows - where(active, gaps, 0).sum()
     return whole if factors.discounted is None else whole + discounted.evicted_rows(factors, factors.discounted)

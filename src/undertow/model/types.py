@@ -15,6 +15,9 @@ from undertow.model.defaults import SMALL_WINDOW
 from undertow.model.flow import shared, starts, where
 from undertow.model.platform import on_cpu
 
+KnownRows = tuple[Array, ...]
+"""For every mode which of its rows, (I_n,) bool, something was observed in: the others are as their prior has them, and
+nothing depends on how many there are."""
 OutlierState = Any
 """State of the outlier model, `Contaminated` or `GaussianGamma`: only its own functions look inside."""
 

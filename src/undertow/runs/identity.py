@@ -84,7 +84,7 @@ def require_same(stored: dict[str, Any], asked: dict[str, Any], folder: Path, fo
         raise RunError(
             f"{asked['name']} has other labels than when {folder} was begun: give those of the store with labels "
             "(--labels) and leave new ones out with --on-bad skip, or begin another store with --store, with "
-            "--room for labels to come"
+            "--capacity for labels to come"
         )
     if is_other:
         raise RunError(

@@ -24,7 +24,7 @@ from undertow.runs.store.layout import (
 )
 from undertow.runs.store.times import Times
 from undertow.sources.base import Stream
-from undertow.sources.room import Room
+from undertow.sources.capacity import LabelSlots
 
 PICTURE_DIMS = ("row", "column", "slice")
 """Names of the modes of what has pixels."""
@@ -125,7 +125,7 @@ class RunOptions:
         return Layout(
             shape=tuple(stream.shape),
             dims=distinct(stream.dims, time_name),
-            labels=tuple(one if one is None or isinstance(one, Room) else tuple(one) for one in stream.labels),
+            labels=tuple(one if one is None or isinstance(one, LabelSlots) else tuple(one) for one in stream.labels),
             time_name=time_name,
             times=times,
             keep=keep,

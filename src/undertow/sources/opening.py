@@ -12,6 +12,7 @@ import numpy as np
 from undertow.sources.base import StreamError
 from undertow.sources.brokers.base import is_address, shown
 from undertow.sources.brokers.source import open_broker
+from undertow.sources.capacity import parse_capacity
 from undertow.sources.errors import closed_on_error, one_sentence
 from undertow.sources.following import Follow
 from undertow.sources.formats.arrays import open_array
@@ -31,7 +32,6 @@ from undertow.sources.options import (
 from undertow.sources.preparation.masking import open_mask
 from undertow.sources.preparation.prepared import PreparedStream
 from undertow.sources.preparation.selecting import mode_number
-from undertow.sources.room import parse_room
 from undertow.sources.times import parse_step
 
 
@@ -48,7 +48,7 @@ def open_stream(
     modes: Any = None,
     value: str | None = None,
     labels: Any = None,
-    room: Any = None,
+    capacity: Any = None,
     duplicates: str | None = None,
     variable: str | None = None,
     colour: bool | None = None,
@@ -80,7 +80,7 @@ def open_stream(
         modes: Tables: columns of labels (src,dst). Otherwise: names of the modes.
         value: Tables: column of the values.
         labels: Labels of a mode: src=A,B,C or src=@file, in Python also a mapping. Tables: those that may occur.
-        room: Tables: places for labels that are not known beforehand, src=16; they are taken as labels appear.
+        capacity: Tables: how many labels a mode may come to have that are not known beforehand, src=16.
         duplicates: Tables: rows for the same entry and time: refuse (default), sum, mean or last of them.
         variable: Which of several arrays (or DICOM series) in the source.
         colour: In colours, or (--grey, colour=False) as grey values; by default videos as they are, images grey.
@@ -115,7 +115,7 @@ def open_stream(
         modes=parse_names("modes", modes),
         value=value,
         labels=parse_labels(labels),
-        room=parse_room(room),
+        capacity=parse_capacity(capacity),
         duplicates=duplicates,
         variable=variable,
         colour=colour,

@@ -31,7 +31,7 @@ class SourceOptions:
     modes: tuple[str, ...] | None = None
     value: str | None = None
     labels: Mapping[str, tuple[Label, ...]] | None = None
-    room: Mapping[str, int] | None = None
+    capacity: Mapping[str, int] | None = None
     duplicates: str | None = None
     variable: str | None = None
     colour: bool | None = None
@@ -46,7 +46,7 @@ class SourceOptions:
 
     def canonical(self) -> dict[str, str]:
         """What identifies this reading, as texts; ``format`` shows in the source, ``follow`` changes no slice."""
-        never = ("format", "follow", "on_bad", *(("room",) if self.room is None else ()))
+        never = ("format", "follow", "on_bad", *(("capacity",) if self.capacity is None else ()))
         names = (each.name for each in fields(self) if each.name not in never)
         return {name: str(getattr(self, name)) for name in names}
 

@@ -322,8 +322,9 @@ def update_together(trackers: Sequence[Tracker], slices: Sequence[Any]) -> list[
     made: dict[int, Any] = {}
     alike: dict[tuple[int, ...], dict[int, tuple[Taken, Slice]]] = {}
     with contextlib.ExitStack() as held:
-        for number, (tracker, x) in enumerate(zip(trackers, slices, strict=True)):
+        for tracker in sorted(trackers, key=id):  # in one order everywhere, or two callers could wait for each other
             held.enter_context(tracker._lock)
+        for number, (tracker, x) in enumerate(zip(trackers, slices, strict=True)):
             try:
                 found, given = tracker._given(x)
             except (ValueError, TypeError) as error:

@@ -178,7 +178,8 @@ def _no_chance(events: Events, repeats: Array) -> Array:
     total = 1.0 + events.same + events.moves
     log = jax.lax.lgamma
     chance = log(same + repeats) - log(same) + log(total) - log(total + repeats)
-    rare: Array = (events.moves > 0) & (chance < np.log(CHANCE) - np.log(events.same.size))
+    known = jnp.maximum((~jnp.isnan(events.value)).sum(), 1)
+    rare: Array = (events.moves > 0) & (chance < np.log(CHANCE) - jnp.log(known))
     return rare
 
 
@@ -269,7 +270,8 @@ def news(events: Events, values: Array) -> Array:
 
 def dead(events: Events) -> Array:
     """Entries whose sensor gives the same number for ever, though it did not before (n,)."""
-    usual = jnp.median(jnp.maximum(events.longest, events.repeats))  # in films most entries repeat for long
+    lengths = jnp.where(jnp.isnan(events.value), jnp.nan, jnp.maximum(events.longest, events.repeats))
+    usual = jnp.nanmedian(lengths)  # in films most entries repeat for long
     longest = jnp.maximum(events.longest, usual)
     long = events.repeats >= jnp.maximum(DEAD_AFTER, DEAD_FACTOR * (longest + 1))
     return long & _no_chance(events, events.repeats)

@@ -21,17 +21,22 @@ pytestmark = pytest.mark.usefixtures("double")
 def test_precisions(shape, size, length):
     settings, core = dense.random_core(shape, size, length, "default", seed=9)
     weights = np.random.default_rng(1).uniform(0.2, 1, length)
-    new = rank.update_precision(core.factors, jnp.asarray(weights), settings.precision_prior)
+    known = [np.arange(rows) % 3 > 0 for rows in shape]  # in the others nothing was observed
+    new = rank.update_precision(
+        core.factors, jnp.asarray(weights), settings.precision_prior, tuple(map(jnp.asarray, known))
+    )
     c0 = d0 = settings.precision_prior
     for r in range(size):
         rate = d0
         for axis, (mean, variance) in enumerate(
             zip(dense.means_of(core.factors), dense.covariances_of(core.factors), strict=True)
         ):
-            weight = weights if axis == 0 else np.ones(mean.shape[0])
+            weight = weights if axis == 0 else known[axis - 1]
             rate += 0.5 * sum(weight[i] * (mean[i, r] ** 2 + variance[i, r, r]) for i in range(mean.shape[0]))
         np.testing.assert_allclose(new.precision_rate[r], rate, rtol=1e-10)
-        np.testing.assert_allclose(new.precision_shape[r], c0 + 0.5 * (sum(shape) + weights.sum()), rtol=1e-10)
+        np.testing.assert_allclose(
+            new.precision_shape[r], c0 + 0.5 * (sum(map(sum, known)) + weights.sum()), rtol=1e-10
+        )
 
 
 @pytest.mark.slow

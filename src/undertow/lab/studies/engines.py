@@ -2,7 +2,8 @@
 
 All of them get the same tables, one per slice with a row an entry or a row a slice (packed), learn them with the same
 shards, and hand out every slice with its mean, standard deviation and probabilities. Slices before `WARM` are not
-counted: programs are compiled, and windows fill. State bytes are those of a shard after the last slice.
+counted: programs are compiled, and windows fill. State bytes are those of a shard after the last slice. Processor time
+is that of this process and all below it, Java's and the workers' too: it means something beside other work.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from undertow.lab.studies.fleet import slices_of_members
 from undertow.lab.studies.table import StudyTable
 
 WARM = 4
+LOOK_EVERY = 0.2
+"""Seconds between looks at Spark's progress."""
 CP: dict[str, Any] = {"max_rank": 2, "window": 4}
 COLUMNS = {"key": "stream", "time": "time", "value": "value"}
 
@@ -48,40 +52,85 @@ def tables_of(streams: int, slices: int, shape: tuple[int, int], packed: bool, s
     return [one.assign(time=number) for number, one in enumerate(given)], modes
 
 
-def alone(tables: Sequence[Any], settings: dict[str, Any], shards: int) -> tuple[list[float], int]:
-    """Seconds of every slice in this process, and bytes of all shards."""
+@dataclass
+class Took:
+    """What every batch took.
+
+    Attributes:
+        seconds: By the clock.
+        processor: Of all processes together, by the batches that were done then; known for some.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    processor: dict[int, float] = field(default_factory=dict)
+
+    def batch(self) -> float:
+        """Median by the clock."""
+        return float(np.median(self.seconds[WARM:]))
+
+    def of_processors(self) -> float:
+        """Processor time of a batch on average."""
+        known = sorted(done for done in self.processor if done >= WARM)
+        first, last = known[0], known[-1]
+        return (self.processor[last] - self.processor[first]) / max(last - first, 1)
+
+
+def processor_seconds() -> float:
+    """Of this process and of all that it has started, directly or not; Linux only."""
+    tick, parents, used = os.sysconf("SC_CLK_TCK"), {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            numbers = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        own = int(path.parent.name)
+        parents[own], used[own] = int(numbers[1]), sum(map(int, numbers[11:15])) / tick
+
+    def is_ours(one: int) -> bool:
+        while one in parents and one != os.getpid():
+            one = parents[one]
+        return one == os.getpid()
+
+    return sum(seconds for one, seconds in used.items() if is_ours(one))
+
+
+def alone(tables: Sequence[Any], settings: dict[str, Any], shards: int) -> tuple[Took, int]:
+    """In this process; and bytes of all shards."""
     made = plan(**settings, dates=False)
-    kept, seconds = [Shard(made) for _ in range(shards)], []
-    for table in tables:
+    kept, took = [Shard(made) for _ in range(shards)], Took()
+    for done, table in enumerate(tables, 1):
         begun = time.perf_counter()
         rows = frames.numbered(table, made)
         number = rows["ut_stream"].map(lambda name: shard_of(name, shards)).to_numpy()
         for which, shard in enumerate(kept):
             frames.add(shard, rows[number == which])
             frames.frame(shard.learn(None))
-        seconds.append(time.perf_counter() - begun)
-    return seconds, sum(len(shard.to_bytes()) for shard in kept)
+        took.seconds.append(time.perf_counter() - begun)
+        took.processor[done] = processor_seconds()
+    return took, sum(len(shard.to_bytes()) for shard in kept)
 
 
-def on_ray(tables: Sequence[Any], settings: dict[str, Any], shards: int, processes: int) -> list[float]:
-    """Seconds of every slice; a checkpoint after each, as Spark has it."""
+def on_ray(tables: Sequence[Any], settings: dict[str, Any], shards: int, processes: int) -> Took:
+    """A checkpoint after each batch, as Spark has it."""
     import ray
 
     ray.init(num_cpus=max(processes, shards), include_dashboard=False, log_to_driver=False, object_store_memory=2**28)
-    seconds = []
+    took = Took()
     try:
         with tempfile.TemporaryDirectory() as folder:
             begun = time.perf_counter()
-            for _ in ut.ray.apply(tables, **settings, folder=folder, shards=shards, every=1, dates=False):
-                seconds.append(time.perf_counter() - begun)
+            answers = ut.ray.apply(tables, **settings, folder=folder, shards=shards, every=1, dates=False)
+            for done, _ in enumerate(answers, 1):
+                took.seconds.append(time.perf_counter() - begun)
+                took.processor[done] = processor_seconds()
                 begun = time.perf_counter()
     finally:
         ray.shutdown()
-    return seconds[: len(tables)]
+    return took
 
 
-def on_spark(tables: Sequence[Any], settings: dict[str, Any], shards: int, processes: int) -> list[float]:
-    """Seconds of every micro-batch, of one slice each; results go to Spark's own sink that does nothing."""
+def on_spark(tables: Sequence[Any], settings: dict[str, Any], shards: int, processes: int) -> Took:
+    """Micro-batches of one slice each; results go to Spark's own sink that does nothing."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
@@ -105,9 +154,12 @@ def on_spark(tables: Sequence[Any], settings: dict[str, Any], shards: int, proce
             found = ut.spark.apply(rows, **settings, shards=shards, output="slices")
             sink = found.writeStream.format("noop").option("checkpointLocation", f"{folder}/checkpoint")
             query = sink.trigger(availableNow=True).start()
-            query.awaitTermination()
+            took = Took()
+            while not query.awaitTermination(LOOK_EVERY):
+                took.processor.setdefault(len(query.recentProgress), processor_seconds())
             progress = {one["batchId"]: one["durationMs"]["triggerExecution"] for one in query.recentProgress}
-            return [progress[number] / 1000 for number in sorted(progress)][: len(tables)]
+            took.seconds = [progress[number] / 1000 for number in sorted(progress)][: len(tables)]
+            return took
     finally:
         session.stop()
 
@@ -141,9 +193,9 @@ def engines(
     tables, modes = tables_of(streams, WARM + slices, shape, packed, seed)
     made: Any = ut.Tracker() if model == "tracker" else ut.RobustCP("fast", **CP)
     settings = {**COLUMNS, "modes": modes, "model": made}
-    seconds, size = alone(tables, settings, shards)
-    ways: dict[str, Callable[..., list[float]]] = {"spark": on_spark, "ray": on_ray}
-    found = {"one process": seconds}
+    usual, size = alone(tables, settings, shards)
+    ways: dict[str, Callable[..., Took]] = {"spark": on_spark, "ray": on_ray}
+    found = {"one process": usual}
     for name in names:
         bars.say(f"{name} begins")
         found[name] = ways[name](tables, settings, shards, processes)
@@ -151,10 +203,11 @@ def engines(
     sizes = "×".join(map(str, shape))
     table = StudyTable(
         f"{streams} streams of {sizes}, {kind}, {model}, {shards} shards: {size / streams:,.0f} bytes of state each",
-        ("", "median batch, s", "slices/s", "of one process"),
+        ("", "median batch, s", "slices/s", "of one process", "processor, ms a slice", "of one process"),
     )
-    usual = float(np.median(seconds[WARM:]))
     for name, took in found.items():
-        own = float(np.median(took[WARM:]))
-        table.rows.append((name, f"{own:.2f}", f"{streams / own:,.0f}", f"{usual / own:.2f}"))
+        own, processor = took.batch(), took.of_processors()
+        price = f"{processor / max(usual.of_processors(), 1e-9):.1f} times"
+        each = f"{1000 * processor / streams:.2f}"
+        table.rows.append((name, f"{own:.2f}", f"{streams / own:,.0f}", f"{usual.batch() / own:.2f}", each, price))
     return table

@@ -13,7 +13,8 @@ from jax import Array
 from undertow.model.factors import observed, predict
 from undertow.model.factors import rows as whole
 from undertow.model.platform import on_mesh
-from undertow.model.types import EntryIndex, Factors, Window, taken
+from undertow.model.settings import Settings
+from undertow.model.types import EntryIndex, Factors, KnownRows, Window, taken
 
 Summary = Array | observed.Summary
 
@@ -68,6 +69,18 @@ def row_sums(per_slice: Array, values: Array, mode: int, entry_index: EntryIndex
         summed = jnp.tensordot(per_slice, values, axes=1)
         return summed.sum(axis=tuple(other for other in range(summed.ndim) if other != mode))
     return observed.row_sums(per_slice[:, None] * values, mode, entry_index)
+
+
+def known_rows(settings: Settings, window: Window, factors: Factors) -> KnownRows:
+    """Rows in which something was observed, in the window or before it; all of them in the paper's model."""
+    if settings.start == "svd":
+        return tuple(jnp.ones(len(mean), bool) for mean in factors.means)
+    ones = jnp.ones(len(window.mask), factors.row_means.dtype)
+    counts = (row_sums(ones, window.mask.astype(ones.dtype), mode, window.entry_index) for mode in range(modes(window)))
+    known = tuple(count > 0 for count in counts)
+    if factors.discounted is None:
+        return known
+    return tuple(now | gram.any(axis=1) for now, gram in zip(known, factors.discounted.gram, strict=True))
 
 
 def modes(window: Window) -> int:

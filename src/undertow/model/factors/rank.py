@@ -18,17 +18,17 @@ from undertow.model.factors import discounted, layout
 from undertow.model.factors.rows import all_covariances, all_means, row_weights, with_axis
 from undertow.model.flow import end_to_end, only_if, where
 from undertow.model.linalg.symmetric import diagonal
-from undertow.model.types import EntryIndex, Factors
+from undertow.model.types import EntryIndex, Factors, KnownRows
 
 
-def update_precision(factors: Factors, time_weights: Array, prior: float) -> Factors:
+def update_precision(factors: Factors, time_weights: Array, prior: float, known: KnownRows | None = None) -> Factors:
     """q(λ_r) = Ga(c0 + ½(ΣI_n + Σp_t), d0 + ½ Σ_axes Σ_i p_i E a_ir²)   (paper: eq. update lambda, shape corrected).
 
-    `time_weights` are p_t (W,); `prior` is c0 = d0, here and below.
+    `time_weights` are p_t (W,); `prior` is c0 = d0, here and below; I_n counts the rows that are `known`.
     """
     shape, rate = jnp.asarray(prior, time_weights.dtype), jnp.full_like(factors.precision_rate, prior)
     diagonals = [diagonal(covariance) for covariance in all_covariances(factors)]
-    parts = row_weights(factors, time_weights), all_means(factors), diagonals
+    parts = row_weights(factors, time_weights, known), all_means(factors), diagonals
     for weight, mean, variance in zip(*map(end_to_end, parts), strict=True):
         shape, rate = shape + weight.sum() / 2, rate + weight @ (mean**2 + variance) / 2
     if factors.discounted is not None:
@@ -85,6 +85,7 @@ def prune_smallest(
     prior: float,
     entry_index: EntryIndex | None = None,
     evaluate: Array | bool = False,
+    known: KnownRows | None = None,
 ) -> tuple[tuple[Factors, Array, Array, Array], Array]:
     """Prune the smallest component if the ELBO gains by it.
 
@@ -98,13 +99,14 @@ def prune_smallest(
         prior: c0 = d0.
         entry_index: Of a sparse window.
         evaluate: Prune nothing, and find `rows`.
+        known: Rows of the modes in which something was observed.
 
     Returns:
         The first four as they are then, and whether a component was pruned.
     """
     slot = jnp.argmin(where(factors.active, sizes(factors), jnp.inf))
     smaller = without(factors, where(evaluate, -1, slot))
-    rows_then = elbo.low_rank(smaller, time_weights, prior)
+    rows_then = elbo.low_rank(smaller, time_weights, prior, known)
     own_mean, own_variance = layout.component(factors, slot, entry_index)
     # The differences are summed, not the sums subtracted: float32 has no digits to spare.
     change = own_mean * (2 * residual + own_mean) - own_variance

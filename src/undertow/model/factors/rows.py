@@ -32,7 +32,7 @@ from undertow.model.flow import inverse_of, shared, where
 from undertow.model.linalg.symmetric import diagonal, inverse, pack, unpack
 from undertow.model.platform import on_cpu, on_mesh
 from undertow.model.settings import Settings
-from undertow.model.types import Factors, put, taken
+from undertow.model.types import Factors, KnownRows, put, taken
 
 Columns = Sequence[Array] | Mapping[int, Array]
 """Columns by axis; those that are not used need not be there."""
@@ -208,9 +208,11 @@ def renewed(factors: Factors, axis: int, solution: Solution, relaxation: Array |
     return with_axis(factors, axis, mean, covariance), (~solved).sum(dtype=jnp.int32)
 
 
-def row_weights(factors: Factors, time_weights: Array) -> list[Array]:
-    """p of every row, by axis."""
-    return [time_weights, *(jnp.ones(mean.shape[0], mean.dtype) for mean in factors.means)]
+def row_weights(factors: Factors, time_weights: Array, known: KnownRows | None = None) -> list[Array]:
+    """p of every row, by axis; 0 where nothing was observed in it, if that is given."""
+    if known is None:
+        return [time_weights, *(jnp.ones(mean.shape[0], mean.dtype) for mean in factors.means)]
+    return [time_weights, *(rows.astype(time_weights.dtype) for rows in known)]
 
 
 def temporal_weights(settings: Settings, slice_weights: Array) -> Array:

@@ -37,7 +37,7 @@ def pooled_rate(shapes: Array, rate: Array, counts: Array, sums: Array, least: A
     everywhere and α large. Where it would lower F (possible with very uneven n), the safe step
     b = Σ α / Σ (2α+n)/(2b+s) is taken: it maximises a lower bound of F that touches it at the old b.
     """
-    shapes = jnp.broadcast_to(shapes, counts.shape)
+    shapes = where(counts > 0, shapes, 0)  # what was not observed has no part in it
     both = jnp.stack([shapes * sums, counts, 2 * shapes + counts]).reshape(3, -1)
     flat = sums.reshape(-1)
 
@@ -53,7 +53,8 @@ def pooled_rate(shapes: Array, rate: Array, counts: Array, sums: Array, least: A
         return (counts / 2 * jnp.log(candidate) + (shapes + counts / 2) * jnp.log1p(sums / (2 * candidate))).sum()
 
     quick = lax.fori_loop(0, POOL_ITERATIONS, turn, rate)
-    safe = jnp.maximum(shapes.sum() / over(rate)[2], least)
+    total = shapes.sum()
+    safe = jnp.maximum(total / where(total > 0, over(rate)[2], 1), least)
     losses = jax.vmap(loss)(jnp.stack([quick, rate]))
     return where(losses[0] <= losses[1], quick, safe)
 

@@ -45,6 +45,7 @@ def begin(
         level=level,
         residual=window.values,
         variance=jnp.zeros_like(window.values),
+        known=layout.known_rows(settings, window, factors),
         newest=layout.summary(factors, window, expected + levels.mean_of(level, window.newest)),
         misfit=misfit,
         too_large=(mask & ~seen).any(),

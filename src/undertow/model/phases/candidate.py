@@ -25,7 +25,7 @@ from undertow.model.factors.directions import leading_directions
 from undertow.model.factors.rows import all_covariances, all_means, with_axis
 from undertow.model.flow import end_to_end, inverse_of, shared, where
 from undertow.model.noise.pooled import expected_log, gamma_gap
-from undertow.model.types import EntryIndex, Factors
+from undertow.model.types import EntryIndex, Factors, KnownRows
 
 Columns = list[Array]
 """One vector per axis: (W,), (I_1,), …, (I_N,)."""
@@ -109,14 +109,16 @@ class CandidateFit:
         time_weights: Array,
         prior: float,
         entry_index: EntryIndex | None = None,
+        known: KnownRows | None = None,
     ) -> None:
         self.weights, self.weighted = weights, weights * residual
         self.energy, self.count, self.prior, self.entry_index = energy, count, prior, entry_index
         sizes = weights.shape[1:] if entry_index is None else entry_index.sizes
         self.row_weights = [time_weights, *(jnp.ones(rows, weights.dtype) for rows in sizes)]
-        self.all_weights = end_to_end(self.row_weights)
-        self.sizes, self.slices = sizes, time_weights.sum()
-        self.shape = prior + (self.slices + sum(sizes)) / 2
+        counted = self.row_weights[1:] if known is None else [rows.astype(weights.dtype) for rows in known]
+        self.all_weights = end_to_end([time_weights, *counted])
+        self.sizes, self.slices = [jnp.maximum(rows.sum(), 1) for rows in counted], time_weights.sum()
+        self.shape = prior + (self.slices + sum(self.sizes)) / 2
 
     def fitted(self) -> Candidate:
         """The candidate: a spectral start, then sweeps."""
@@ -127,9 +129,9 @@ class CandidateFit:
         gram, projection = self._sums(0, means, [mean**2 for mean in means])
         means[0], _ = self._solve(0, gram, projection, nearly_nothing, one)
         size = jnp.sqrt(self.row_weights[0] @ means[0] ** 2 / self.slices)
-        common = (size / math.sqrt(math.prod(self.sizes))) ** (1 / len(means))  # the modes' directions have length 1
+        common = (size / jnp.sqrt(math.prod(self.sizes))) ** (1 / len(means))  # the modes' directions have length 1
         means[0] = means[0] * where(size > 0, common / where(size > 0, size, 1), 0)
-        means[1:] = [mean * (common * math.sqrt(rows)) for mean, rows in zip(means[1:], self.sizes, strict=True)]
+        means[1:] = [mean * (common * jnp.sqrt(rows)) for mean, rows in zip(means[1:], self.sizes, strict=True)]
         variances = [jnp.zeros_like(mean) for mean in means]
         start = Draft(means, variances, self._rate(squares(means, variances)), one, one * self.energy)
         draft: Draft = lax.fori_loop(0, CANDIDATE_SWEEPS, self._turn, start)

@@ -24,7 +24,7 @@ from undertow.model.level import divergence
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.candidate import Candidate, CandidateFit, added
 from undertow.model.settings import Settings
-from undertow.model.types import Factors, OutlierState, Window, over_slice
+from undertow.model.types import Factors, KnownRows, OutlierState, Window, over_slice
 
 NOTHING, CANDIDATE, LESS_NOISE, DONE = range(4)
 """What a turn tries."""
@@ -64,7 +64,7 @@ def judge(settings: Settings, window: Window, progress: Progress) -> Progress:
     )
     zero = jnp.asarray(0, jnp.int32)
     start = Trial(factors, progress.outliers, residual, variance, jnp.zeros_like(rows), zero + NOTHING, zero)
-    end = _try(settings, window, start, slice_weights, time_weights, adapting, pruned)
+    end = _try(settings, window, start, slice_weights, time_weights, adapting, pruned, progress.known)
     changed = pruned + end.added > 0
     bound = rows + end.elbo
     if progress.level is not None:
@@ -96,7 +96,7 @@ def _prune(
 
     def turn(carry: Carry) -> tuple[Carry, Array]:
         now, first = carry
-        now, pruned = rank.prune_smallest(*now, weights, time_weights, prior, entry_index, evaluate=first)
+        now, pruned = rank.prune_smallest(*now, weights, time_weights, prior, entry_index, first, progress.known)
         return (now, jnp.asarray(False)), where(first, adapting, pruned)
 
     rows = jnp.zeros((), progress.residual.dtype)
@@ -113,6 +113,7 @@ def _try(
     time_weights: Array,
     adapting: Array,
     pruned: Array,
+    known: KnownRows,
 ) -> Trial:
     """Nothing first; then candidates as long as the ELBO gains; less noise last, if nothing has changed."""
     model, entry_index = outlier_model(settings), window.entry_index
@@ -124,7 +125,7 @@ def _try(
         weights = model.candidate_weights(now.outliers, window, slice_weights)
         energy = (weights * (now.residual**2 + now.variance)).sum()
         prior = settings.precision_prior
-        return CandidateFit(weights, now.residual, energy, count, time_weights, prior, entry_index).fitted()
+        return CandidateFit(weights, now.residual, energy, count, time_weights, prior, entry_index, known).fitted()
 
     def no_candidate(now: Trial) -> Candidate:
         none: Candidate = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(fitted, now))

@@ -25,7 +25,8 @@ def sweep(settings: Settings, window: Window, progress: Progress) -> Progress:
     targets = targets - levels.mean_of(progress.level)
     beta = relaxation(settings, progress)
     factors, failed = layout.sweep(progress.factors, weights, targets, time_weights, window.entry_index, beta)
-    factors = discounted.update_retention(rank.update_precision(factors, time_weights, settings.precision_prior))
+    factors = rank.update_precision(factors, time_weights, settings.precision_prior, progress.known)
+    factors = discounted.update_retention(factors)
     residual = window.values - layout.low_rank(factors, window.entry_index)
     variance = layout.variance(factors, window.entry_index)
     level = smoothed_level(settings, progress.outliers, progress.level, window, residual)
@@ -42,7 +43,7 @@ def sweep_separable(settings: Settings, window: Window, progress: Progress, miss
     weights = separable.weights(progress.outliers, window, slice_weights)
     beta = relaxation(settings, progress)
     factors, failed = separable.sweep(progress.factors, window.values, weights, slice_weights, missing, beta)
-    factors = rank.update_precision(factors, slice_weights, settings.precision_prior)
+    factors = rank.update_precision(factors, slice_weights, settings.precision_prior, progress.known)
     squares = separable.squares(factors, window, missing)
     outliers = separable.update(settings, progress.outliers, window, slice_weights, squares)
     newest = predict.low_rank(only_row(factors, window.newest))[0]

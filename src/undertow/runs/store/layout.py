@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from undertow.runs.store.times import Times
-from undertow.sources.room import Room
+from undertow.sources.capacity import LabelSlots
 
 Precision = Literal["single", "double"]
 
@@ -107,7 +107,7 @@ class Layout:
     def to_come(self) -> dict[str, int]:
         """Dimensions whose labels appear while the stream is read, with how many are known."""
         pairs = zip(self.dims, self.labels, strict=True)
-        return {dim: labels.taken for dim, labels in pairs if isinstance(labels, Room)}
+        return {dim: labels.taken for dim, labels in pairs if isinstance(labels, LabelSlots)}
 
     def coordinates(self) -> dict[str, Sequence[str | int | float]]:
         """Labels by the dimension that they belong to, where there are any."""

@@ -74,7 +74,7 @@ def _guess_folder(path: Path) -> str:
     )
 
 
-_TABLE = frozenset({"time", "value", "duplicates", "room"})
+_TABLE = frozenset({"time", "value", "duplicates", "capacity"})
 _VARIABLE = frozenset({"time_axis", "time", "variable"})
 _VIDEO = (".mp4", ".avi", ".mkv", ".mov", ".webm", ".mpg", ".mpeg", ".m4v", ".y4m", ".ogv", ".wmv", ".flv", ".ts")
 _JSON = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")

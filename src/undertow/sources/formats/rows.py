@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from undertow.sources.base import StreamError
 from undertow.sources.errors import import_extra, left_out
+from undertow.sources.formats.counted import Counted
 from undertow.sources.options import SourceOptions
 
 MAX_COLUMNS = 2**14
@@ -89,7 +90,7 @@ class Rows(ABC):
 
     def __init__(self, name: str, columns: Columns) -> None:
         self.name, self.columns = name, columns
-        self._left_out: dict[Any, int] = {}
+        self._left_out = Counted()
         self._first_left_out = ""
 
     @abstractmethod
@@ -115,12 +116,12 @@ class Rows(ABC):
             raise StreamError(
                 f"{self.name} has {what}: {remedy}, or leave such rows out with --on-bad skip (on_bad='skip')"
             )
-        self._left_out[where] = count
+        self._left_out.add(where, count)
         self._first_left_out = self._first_left_out or what
 
     def left_out(self) -> list[str]:
         """The notice about all rows that were left out."""
-        count = sum(self._left_out.values())
+        count = self._left_out.rows
         return [left_out("row", count, self.name, self._first_left_out)] if count else []
 
     def check_columns(self, names: Sequence[str]) -> None:

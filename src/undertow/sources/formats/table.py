@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, Label, StreamError
+from undertow.sources.capacity import LabelSlots
 from undertow.sources.errors import MAX_SLICE_ENTRIES, shortened
 from undertow.sources.formats.base import Raw, Source, count_in
+from undertow.sources.formats.counted import Counted
 from undertow.sources.formats.history import History
 from undertow.sources.formats.rows import Batch, Rows, mapped
 from undertow.sources.formats.sorted_rows import SortedRows
 from undertow.sources.formats.survey import Survey, time_runs
 from undertow.sources.options import SourceOptions
-from undertow.sources.room import Room
 from undertow.sources.times import plain_time, shown_time, to_json
 
 _MAX_SLICE_ROWS = 2**23
@@ -36,7 +37,11 @@ class Table(Source):
     format = "table"
 
     def __init__(
-        self, rows: Rows, labels: Sequence[tuple[Label, ...] | Room], options: SourceOptions, survey: Survey | None
+        self,
+        rows: Rows,
+        labels: Sequence[tuple[Label, ...] | LabelSlots],
+        options: SourceOptions,
+        survey: Survey | None,
     ) -> None:
         sizes = tuple(len(known) for known in labels)
         if math.prod(sizes) > MAX_SLICE_ENTRIES:
@@ -49,12 +54,12 @@ class Table(Source):
         self._check_rows(max(survey.counts.values(), default=0) if survey is not None else 0, rows)
         self._rows, self.is_pipe, self._rule = rows, rows.is_pipe, options.duplicates
         self._numbers = [{str(label): number for number, label in enumerate(known)} for known in labels]
-        self._rooms = [known if isinstance(known, Room) else None for known in labels]
-        self._without_room: dict[tuple[int, int, str], int] = {}
-        if any(self._rooms) and survey is not None and not survey.in_order:
+        self._slots = [known if isinstance(known, LabelSlots) else None for known in labels]
+        self._without_slot = Counted()
+        if any(self._slots) and survey is not None and not survey.in_order:
             raise StreamError(
-                f"{rows.name} has rows that are not in the order of their times, and room is for labels as they come: "
-                "sort it, or leave room out so that all labels are found in a first pass"
+                f"{rows.name} has rows that are not in the order of their times, and capacity is for labels that come: "
+                "sort it, or leave capacity out so that all labels are found in a first pass"
             )
         self._survey = survey
         self._sorted: SortedRows | None = None
@@ -182,25 +187,26 @@ class Table(Source):
         self.notices.append(f"{what} came to {self.name} after that slice was done and were left out")
 
     def skipped_rows(self) -> list[str]:  # noqa: D102
-        full = sum(self._without_room.values())
-        names = ", ".join(dim for dim, room in zip(self.dims, self._rooms, strict=True) if room is not None)
+        full = self._without_slot.rows
+        names = ", ".join(dim for dim, slots in zip(self.dims, self._slots, strict=True) if slots is not None)
         rows = "1 row was" if full == 1 else f"{full} rows were"
-        said = f"{rows} left out of {self.name}, since {names} had no room for their labels: give more with --room"
+        why = f"since {names} had no slot free for their labels: give a larger --capacity"
+        said = f"{rows} left out of {self.name}, {why}"
         return [*self._rows.left_out(), *([said] if full else [])]
 
     def _entries(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The index of each row's entry in a flattened slice, and its value: NaN where a label is not known."""
         flat, known = np.zeros(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.bool_)
-        modes = zip(self.dims, self.shape, self._numbers, self._rooms, batch.modes, strict=True)
-        for dim, size, numbers, room, mode in modes:
+        modes = zip(self.dims, self.shape, self._numbers, self._slots, batch.modes, strict=True)
+        for dim, size, numbers, slots, mode in modes:
             texts = mode.dictionary.to_pylist()
-            if room is not None:
-                numbers = {text: room.place(text) for text in _as_they_come(mode, texts)}
+            if slots is not None:
+                numbers = {text: slots.slot(text) for text in _as_they_come(mode, texts)}
             number = mapped(mode, {text: numbers.get(text, -1) for text in texts}, np.int64)
             flat = flat * size + np.maximum(number, 0)
             unknown = number < 0
-            if unknown.any() and room is not None:
-                self._without_room[batch.start, batch.offset, dim] = int(unknown.sum())
+            if unknown.any() and slots is not None:
+                self._without_slot.add((batch.start, batch.offset, dim), int(unknown.sum()))
                 known &= ~unknown
             elif unknown.any():
                 first = texts[mode.indices[int(np.argmax(unknown))].as_py()]
@@ -208,7 +214,7 @@ class Table(Source):
                     (batch.start, batch.offset, dim),
                     int(unknown.sum()),
                     f"the label {first!r} in {dim}, which is not in labels",
-                    "add it, or leave labels out so that they are found in a first pass, or give --room for new ones",
+                    "add it, or leave labels out so that they are found in a first pass, or give a --capacity",
                 )
                 known &= ~unknown
         return flat, batch.values if known.all() else np.where(known, batch.values, np.nan)
@@ -271,13 +277,13 @@ def _identity(first_time: Any, is_sorted: bool) -> str:
 def open_table(rows: Rows, options: SourceOptions, first_pass: Rows | None) -> Table:
     """A table whose labels are given, or found in a first pass over the same rows."""
     survey = None if first_pass is None else Survey(first_pass)
-    labels: list[tuple[Label, ...] | Room] = []
+    labels: list[tuple[Label, ...] | LabelSlots] = []
     for number, mode in enumerate(rows.columns.modes):
         given = (options.labels or {}).get(mode)
-        if (room := (options.room or {}).get(mode)) is not None:
-            if given is not None and len(given) > room:
-                raise StreamError(f"room for {mode} must hold its {len(given)} labels, got {room}: give more")
-            labels.append(Room(room, given or ()))
+        if (capacity := (options.capacity or {}).get(mode)) is not None:
+            if given is not None and len(given) > capacity:
+                raise StreamError(f"capacity of {mode} must hold its {len(given)} labels, got {capacity}: give more")
+            labels.append(LabelSlots(capacity, given or ()))
         elif given is not None:
             labels.append(given)
         elif survey is not None:
@@ -286,7 +292,7 @@ def open_table(rows: Rows, options: SourceOptions, first_pass: Rows | None) -> T
             raise StreamError(f"{rows.name} can be read only once: give the labels of {mode} with labels=…")
         if not labels[-1]:
             raise StreamError(f"{rows.name} has no rows to find the labels of {mode} in: give them with labels=…")
-    for name in ("labels", "room"):
+    for name in ("labels", "capacity"):
         unknown = [key for key in getattr(options, name) or {} if key not in rows.columns.modes]
         if unknown:
             raise StreamError(f"{name} names {shortened(unknown)}, but the modes are {', '.join(rows.columns.modes)}")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, BadInputError, Item, Label, StreamError
 from undertow.sources.brokers.source import BrokerSource
+from undertow.sources.capacity import LabelSlots
 from undertow.sources.errors import check_real, foreign_position, left_out, one_sentence
 from undertow.sources.formats.base import Raw, Source, count_in
 from undertow.sources.options import Preparation, SourceOptions
@@ -20,7 +21,6 @@ from undertow.sources.preparation import selecting
 from undertow.sources.preparation.masking import Mask
 from undertow.sources.preparation.resizing import Resizer, new_shape
 from undertow.sources.preparation.timekeeping import TimeKeeper
-from undertow.sources.room import Room
 from undertow.sources.times import from_json, to_json, usual_step
 
 _EXACT_IN_SINGLE = ("?", "b", "B", "h", "H", "e", "f")  # types whose every value float32 holds exactly
@@ -42,7 +42,7 @@ class PreparedStream:
         self._parts: list[NDArray[np.intp] | None] = [None] * len(source.shape)
         for name, part in chosen.items():
             mode = selecting.mode_number(name, source.dims)
-            if isinstance(source.labels[mode], Room):
+            if isinstance(source.labels[mode], LabelSlots):
                 raise StreamError(f"select cannot choose among labels of {name} that are still to come: leave it out")
             self._parts[mode] = selecting.indices(part, source.shape[mode], source.labels[mode], source.dims[mode])
         cut = tuple(size if part is None else len(part) for size, part in zip(source.shape, self._parts, strict=True))

@@ -210,7 +210,9 @@ def of_report(core: Core, report: Report, steps: Array | float = 1.0) -> Regress
     level, level_variance = _level(core, report.low_rank.ravel())
     noise = report.noise_variance.ravel() + 1e-12
     # As the stream usually is: a slice that does not fit must not pass for a noisy one.
-    noise = noise * jnp.clip(report.usual_noise / noise.mean(), 1e-6, 1)
+    known = core.window.mask.any(axis=0).ravel()
+    mean = jnp.where(known, noise, 0).sum() / jnp.maximum(known.sum(), 1)
+    noise = noise * jnp.where(mean > 0, jnp.clip(report.usual_noise / jnp.maximum(mean, 1e-12), 1e-6, 1), 1)
     trust = 1 - report.outlier_probability.ravel()
     return Regression(_design(core.factors), centre, precision, level, level_variance, noise, trust)
 
