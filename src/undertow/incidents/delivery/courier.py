@@ -81,7 +81,7 @@ class Courier:
             thread.join(1.0)
         left = [
             f"{len(waiting)} messages could not be delivered to {one.name} "
-            f"({self._failed_with.get(one.name, 'too slow')}): they are sent with the next --resume"
+            f"({self._failed_with.get(one.name, 'too slow')}): they are sent when the stream goes on"
             for one in self._channels
             if (waiting := self._outbox.pending(one.name))
         ]
