@@ -1,6 +1,7 @@
 """The commands that show a page: started as a user starts them, the page fetched, ended in order by a signal."""
 
 import signal
+import time
 
 import httpx
 import numpy as np
@@ -15,12 +16,34 @@ PATIENCE = 15
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
+@pytest.fixture
+def started(tmp_path):
+    """Starts a command in the test's folder; it is gone after the test, whatever happens."""
+    processes = []
+
+    def start(*arguments):
+        process, address = command(*arguments, folder=tmp_path)
+        processes.append(process)
+        return process, address
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def got(address):
+    """An answer; while programs are compiled it takes a moment."""
+    return httpx.get(address, timeout=120)
+
+
 def fetched(address):
     """The page, what it asks for first, and its connection, which stays open."""
-    assert "<title>Undertow</title>" in httpx.get(address).text
-    assert httpx.get(address + "/page/main.js").status_code == 200
-    listed = httpx.get(address + "/api/streams").json()["streams"]
-    live = connect(address.replace("http://", "ws://") + "/api/live", subprotocols=["undertow"])
+    assert "<title>Undertow</title>" in got(address).text
+    assert got(address + "/page/main.js").status_code == 200
+    listed = got(address + "/api/streams").json()["streams"]
+    url = address.replace("http://", "ws://") + "/api/live"
+    live = connect(url, subprotocols=["undertow"], open_timeout=120)
     if listed:
         live.send('{"watch": "' + listed[0]["name"] + '"}')
     return listed, live
@@ -28,16 +51,19 @@ def fetched(address):
 
 def ended(process, number, patience=PATIENCE):
     process.send_signal(number)
-    try:
-        return process.wait(patience)
-    finally:
-        process.kill()
-        process.wait()
+    return process.wait(patience)
+
+
+def reached(process, address, slices):
+    """Until the first stream of a page has as many slices."""
+    while not (shown := got(address + "/api/streams").json()["streams"]) or shown[0]["next"] < slices:
+        assert process.poll() is None
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_serve_ends_in_order_with_pages_open(tmp_path, number):
-    process, address = command("serve", "--port", 0, "--store", tmp_path / "s.db", folder=tmp_path)
+def test_serve_ends_in_order_with_pages_open(tmp_path, started, number):
+    process, address = started("serve", "--port", 0, "--store", tmp_path / "s.db")
     _, live = fetched(address)
     assert ended(process, number) == 0
     live.close()
@@ -46,23 +72,20 @@ def test_serve_ends_in_order_with_pages_open(tmp_path, number):
 
 @pytest.mark.full
 @pytest.mark.parametrize("number", SIGNALS)
-def test_the_demo_of_the_service_fills_its_page(tmp_path, number):
-    process, address = command("serve", "--demo", "--port", 0, "--store", tmp_path / "s.db", folder=tmp_path)
-    with httpx.Client(base_url=address, timeout=120) as client:
-        while not all(client.get(f"/api/streams/{name}").json().get("next", 0) for name in ("network-east", "sensors")):
-            assert process.poll() is None
+def test_the_demo_of_the_service_fills_its_page(tmp_path, started, number):
+    process, address = started("serve", "--demo", "--port", 0, "--store", tmp_path / "s.db")
+    reached(process, address, 1)
     listed, live = fetched(address)
-    assert [one["name"] for one in listed][:2] == ["network-east", "network-west"]
-    assert isinstance(live.recv(60), (str, bytes))
+    assert listed[0]["name"] == "network-east"
+    assert isinstance(live.recv(300), (str, bytes))
     assert ended(process, number, patience=300) == 0  # slices that it has accepted are learned first
     live.close()
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_finished_run_is_shown_until_a_signal(tmp_path, number):
-    process, address = command("view", reported_store(tmp_path / "s.zarr"), folder=tmp_path)
-    while not (shown := httpx.get(address + "/api/streams").json()["streams"]) or shown[0]["next"] < 40:
-        assert process.poll() is None
+def test_a_finished_run_is_shown_until_a_signal(tmp_path, started, number):
+    process, address = started("view", reported_store(tmp_path / "s.zarr"))
+    reached(process, address, 40)
     _, live = fetched(address)
     assert ended(process, number) == 128 + number
     live.close()
@@ -71,19 +94,19 @@ def test_a_finished_run_is_shown_until_a_signal(tmp_path, number):
 @pytest.mark.full
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("kind", ["run", "demo"])
-def test_a_run_is_shown_and_its_page_stays_until_a_signal(tmp_path, kind, number):
+def test_a_run_is_shown_and_its_page_stays_until_a_signal(tmp_path, started, kind, number):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(20, 6, 5)))
     arguments = {
         "run": ("run", "x.npy", "--live", "--store", "x.zarr", "--alerts", "none"),
         "demo": ("demo", "--live", "--slices", 20, "--out", "out"),
     }[kind]
-    process, address = command(*arguments, folder=tmp_path)
-    while not (shown := httpx.get(address + "/api/streams").json()["streams"]) or shown[0]["next"] < 20:
-        assert process.poll() is None
+    process, address = started(*arguments)
+    reached(process, address, 20)
     listed, live = fetched(address)
     assert len(listed) == 1
     store = tmp_path / ("x.zarr" if kind == "run" else "out/traffic.zarr")
     while not (store / "zarr.json").exists():
         assert process.poll() is None
+        time.sleep(0.1)
     assert ended(process, number) == 128 + number
     live.close()
