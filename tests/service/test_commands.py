@@ -2,6 +2,7 @@
 
 import signal
 import time
+from contextlib import contextmanager
 
 import httpx
 import numpy as np
@@ -37,16 +38,17 @@ def got(address):
     return httpx.get(address, timeout=120)
 
 
+@contextmanager
 def fetched(address):
-    """The page, what it asks for first, and its connection, which stays open."""
+    """The page, what it asks for first, and its connection, which is open as long as the block."""
     assert "<title>Undertow</title>" in got(address).text
     assert got(address + "/page/main.js").status_code == 200
     listed = got(address + "/api/streams").json()["streams"]
     url = address.replace("http://", "ws://") + "/api/live"
-    live = connect(url, subprotocols=["undertow"], open_timeout=120)
-    if listed:
-        live.send('{"watch": "' + listed[0]["name"] + '"}')
-    return listed, live
+    with connect(url, subprotocols=["undertow"], open_timeout=120) as live:
+        if listed:
+            live.send('{"watch": "' + listed[0]["name"] + '"}')
+        yield listed, live
 
 
 def ended(process, number, patience=PATIENCE):
@@ -64,9 +66,8 @@ def reached(process, address, slices):
 @pytest.mark.parametrize("number", SIGNALS)
 def test_serve_ends_in_order_with_pages_open(tmp_path, started, number):
     process, address = started("serve", "--port", 0, "--store", tmp_path / "s.db")
-    _, live = fetched(address)
-    assert ended(process, number) == 0
-    live.close()
+    with fetched(address):
+        assert ended(process, number) == 0
     assert not (tmp_path / "s.db-wal").exists()  # the store was closed
 
 
@@ -75,20 +76,18 @@ def test_serve_ends_in_order_with_pages_open(tmp_path, started, number):
 def test_the_demo_of_the_service_fills_its_page(tmp_path, started, number):
     process, address = started("serve", "--demo", "--port", 0, "--store", tmp_path / "s.db")
     reached(process, address, 1)
-    listed, live = fetched(address)
-    assert listed[0]["name"] == "network-east"
-    assert isinstance(live.recv(300), (str, bytes))
-    assert ended(process, number, patience=300) == 0  # slices that it has accepted are learned first
-    live.close()
+    with fetched(address) as (listed, live):
+        assert listed[0]["name"] == "network-east"
+        assert isinstance(live.recv(300), (str, bytes))
+        assert ended(process, number, patience=300) == 0  # slices that it has accepted are learned first
 
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_finished_run_is_shown_until_a_signal(tmp_path, started, number):
     process, address = started("view", reported_store(tmp_path / "s.zarr"))
     reached(process, address, 40)
-    _, live = fetched(address)
-    assert ended(process, number) == 128 + number
-    live.close()
+    with fetched(address):
+        assert ended(process, number) == 128 + number
 
 
 @pytest.mark.full
@@ -102,11 +101,10 @@ def test_a_run_is_shown_and_its_page_stays_until_a_signal(tmp_path, started, kin
     }[kind]
     process, address = started(*arguments)
     reached(process, address, 20)
-    listed, live = fetched(address)
-    assert len(listed) == 1
     store = tmp_path / ("x.zarr" if kind == "run" else "out/traffic.zarr")
     while not (store / "zarr.json").exists():
         assert process.poll() is None
         time.sleep(0.1)
-    assert ended(process, number) == 128 + number
-    live.close()
+    with fetched(address) as (listed, _):
+        assert len(listed) == 1
+        assert ended(process, number) == 128 + number
