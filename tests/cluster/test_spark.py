@@ -88,10 +88,8 @@ def test_messages_of_kafka_become_slices_as_the_page_says(spark, monkeypatch):
         readStream = Reader()
 
     page = pages.recipe(pages.ROOT / "docs/how-to/brokers.md", "readStream")
-    functions = import_module("pyspark.sql.functions")
     monkeypatch.setattr(ut, "Tracker", lambda: streams.model("cp"))
     names = {"spark": Session(), "ut": ut, "sources": streams.MODES["src"], "destinations": streams.MODES["dst"]}
-    names |= {"from_json": functions.from_json, "col": functions.col}
     exec(compile(page, "brokers.md", "exec"), names)
     found = names["found"].toPandas().sort_values(["stream", "time", "src", "dst"])
     wanted = streams.undisturbed(tables, "cp")
