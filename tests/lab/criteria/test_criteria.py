@@ -86,6 +86,24 @@ def test_the_level_at_its_best_pace_is_not_beaten_on_walks(measure):
     assert measure("walks")["flagged"] == 0
 
 
+class Two(Carry):
+    """Answers with the mean of two predictors, one of which is right about what is carried on."""
+
+    def update(self, x):
+        result = super().update(x)
+        result.predictions = {"right": result.mean, "high": result.mean + 2}
+        result.mean = result.mean + 1
+        return result
+
+
+def test_regret_is_over_the_best_single_predictor_of_the_same_slices():
+    for name in ("level-factors", "linear-multiplicative-late", "switching"):
+        found, plain = (CRITERIA[name].measure(Trial(model, 3, 64)) for model in (Two, Carry))
+        assert found["over best"] == pytest.approx(found["error"] / plain["error"])
+        assert math.isnan(plain["over best"])
+    assert found["over best of each turn"] == pytest.approx(found["over best"])
+
+
 def test_names_and_beginnings_of_names():
     assert [one.name for one in chosen(["proportional-", "walks"])][-2:] == ["proportional-daily", "walks"]
     assert len(chosen(None)) == len(CRITERIA)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from undertow.lab.models import Make, follow
+from undertow.lab.predictions import Recording, Slices
 from undertow.lab.recordings.files import Folder
 from undertow.lab.reporter import Reporter
 from undertow.lab.track import Floats, Track
@@ -41,6 +42,12 @@ class Trial:
         """A new model's answers to these slices."""
         self.reporter.start(self.label, len(values))
         return follow(self.make(), values, self.reporter.tick)
+
+    def with_predictions(self, values: Floats) -> tuple[Track, Mapping[str, Floats]]:
+        """The same, and what each of its predictors said, (T, *shape) by name; nothing of a model without them."""
+        kept: Slices = []
+        track = replace(self, make=lambda: Recording(self.make(), kept)).follow(values)
+        return track, {name: np.stack([one[name] for one in kept]) for name in kept[0]}
 
 
 @dataclass(frozen=True)

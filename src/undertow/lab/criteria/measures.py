@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -73,6 +74,13 @@ def mean_error(estimates: Floats, truth: Floats, where: Bools) -> float:
 def hidden_error(data: Data, estimates: Floats, first: int | None = None, last: int | None = None) -> float:
     """`mean_error` on hidden entries of slices first..last − 1, by default from the burn-in to the end."""
     return mean_error(estimates, data.truth, within(data.hidden, data.burn_in if first is None else first, last))
+
+
+def best_error(
+    data: Data, predictions: Mapping[str, Floats], first: int | None = None, last: int | None = None
+) -> float:
+    """The smallest `hidden_error` of any single predictor; NaN where none said anything."""
+    return min((hidden_error(data, one, first, last) for one in predictions.values()), default=math.nan)
 
 
 def within(where: Bools, first: int, last: int | None = None) -> Bools:

@@ -94,15 +94,14 @@ class CPModels:
 
     def update(self, x: Floats) -> SimpleNamespace:
         """Learn the next slice; `mean` is what the last of them says."""
-        mask = ~np.isnan(x)
+        mask: Any = ~np.isnan(x)
         self._unit = self._unit or float(np.median(np.abs(x[mask])))
-        values = np.where(mask, x / self._unit, 0).astype(np.float32)
+        values: Any = np.where(mask, x / self._unit, 0).astype(np.float32)
         predicted = [model.predict(values.ravel(), mask.ravel()) for model in self._models]
         pairs = [model.learn(values, mask, x.size - int(mask.sum())) for model in self._models]
         self._models = [model for model, _ in pairs]
-        jax.block_until_ready(predicted)
-        reports = jax.device_get([report.low_rank for _, report in pairs])
-        return SimpleNamespace(mean=reports[-1])
+        *_, mean = jax.device_get([*(one.centre for one in predicted), *(report.low_rank for _, report in pairs)])
+        return SimpleNamespace(mean=mean)
 
 
 def cost(shape: tuple[int, ...], slices: int, rounds: int, reporter: Reporter) -> Cost:

@@ -18,6 +18,7 @@ from undertow.lab.criteria.criterion import Criterion, Numbers, Trial
 from undertow.lab.criteria.measures import ratio
 from undertow.lab.criteria.registry import chosen
 from undertow.lab.models import Model
+from undertow.lab.predictions import Recording, Slices
 from undertow.lab.studies.table import StudyTable
 from undertow.lab.track import Floats
 
@@ -29,11 +30,10 @@ ROWS = (
     *("low-rank-2", "low-rank-3", "low-rank-4", "low-rank-6", "low-rank-7"),
     *("poisson-.3", "poisson-5", "walks", "walk-sums", "student"),
     *("level-factors", "factors-level", "quiet-spiky", "spiky-quiet"),
-    *("linear-multiplicative", "multiplicative-linear", "switching"),
+    *("linear-multiplicative", "multiplicative-linear", "linear-multiplicative-late", "multiplicative-linear-late"),
+    "switching",
 )
 """Those with hidden entries and one error. On the others the tracker is compared with itself."""
-
-Slices = list[Mapping[str, Floats]]
 
 
 def rows(names: Sequence[str] | None) -> list[Criterion]:
@@ -52,7 +52,7 @@ def errors(criterion: Criterion, trial: Trial) -> Numbers:
 
     def recording() -> Model:
         recorded.append([])
-        return _Recording(trial.make(), recorded[-1])
+        return Recording(trial.make(), recorded[-1])
 
     found = {ANSWER: _error(criterion, replace(trial, make=recording))}
     for name in recorded[0][0]:
@@ -82,20 +82,6 @@ def table(criteria: Sequence[Criterion], records: Sequence[Mapping[str, Any]]) -
             )
         )
     return made
-
-
-@dataclass
-class _Recording:
-    """A tracker that keeps what its predictors said."""
-
-    model: Any
-    slices: Slices
-
-    def update(self, x: Any, /) -> Any:
-        """Learn the next slice."""
-        result = self.model.update(x)
-        self.slices.append({name: values.astype(np.float32) for name, values in result.predictions.items()})
-        return result
 
 
 @dataclass(frozen=True)
