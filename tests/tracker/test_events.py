@@ -371,3 +371,14 @@ def test_counts_go_further_back_than_what_was_learned_anew():
     assert found.flagged_for[2] == 10  # since then
     assert found.flagged_for[3] == 0  # no longer
     np.testing.assert_array_equal(found.value, 2 * values)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+def test_the_median_of_counts_is_that_of_sorted_ones(size):
+    rng = np.random.default_rng(size)
+    for most in (1, 3, 1000, 2**31 - 1):
+        counts = rng.integers(0, most, size, dtype=np.int32)
+        for among in (np.ones(size, bool), rng.random(size) < 0.5):
+            some = np.sort(counts[among])
+            expected = some[(some.size + 1) // 2 - 1] if some.size else 0
+            assert int(events._median(jnp.asarray(counts), jnp.asarray(among))) == expected

@@ -270,8 +270,8 @@ def news(events: Events, values: Array) -> Array:
 
 def dead(events: Events) -> Array:
     """Entries whose sensor gives the same number for ever, though it did not before (n,)."""
-    lengths = jnp.where(jnp.isnan(events.value), jnp.nan, jnp.maximum(events.longest, events.repeats))
-    usual = jnp.nanmedian(lengths)  # in films most entries repeat for long
+    lengths = jnp.maximum(events.longest, events.repeats)
+    usual = _median(lengths, ~jnp.isnan(events.value))  # in films most entries repeat for long
     longest = jnp.maximum(events.longest, usual)
     long = events.repeats >= jnp.maximum(DEAD_AFTER, DEAD_FACTOR * (longest + 1))
     return long & _no_chance(events, events.repeats)
@@ -282,6 +282,18 @@ def further_back(learned_anew: Events, before: Events) -> Events:
     counts = {name: getattr(before, name) for name in ("repeats", "same", "moves", "longest", "repeated_for")}
     flagged_for = jnp.where(learned_anew.flagged_for > 0, jnp.maximum(learned_anew.flagged_for, before.flagged_for), 0)
     return replace(learned_anew, **counts, flagged_for=flagged_for)
+
+
+def _median(counts: Array, among: Array) -> Array:
+    """The lower median of some counts (n,), 0 of none, bit by bit: sorting takes ten times as long."""
+    least = (among.sum() + 1) // 2
+
+    def with_bit(turn: int, below: Array) -> Array:
+        tried = below | (1 << (30 - turn))
+        return jnp.where((among & (counts < tried)).sum() < least, tried, below)
+
+    median: Array = jax.lax.fori_loop(0, 31, with_bit, jnp.zeros((), counts.dtype))
+    return median
 
 
 @register_dataclass

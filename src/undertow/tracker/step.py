@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.tree_util import register_dataclass
 
@@ -20,7 +21,7 @@ from undertow.tracker import calibration, events, huber, law, scales
 from undertow.tracker.combination import CHOICE_MEMORY, FORGETTING, averaged, discounted, simplex_weights
 from undertow.tracker.predictors.base import Given, Prediction, Predictor
 from undertow.tracker.predictors.covariance import covariances
-from undertow.tracker.predictors.cp import Regression, left_out_of_all
+from undertow.tracker.predictors.cp import LARGE_SLICE, Regression, left_out_of_all
 from undertow.tracker.predictors.level import Level, LevelState, older, restart
 
 LEVEL = Level()
@@ -42,6 +43,8 @@ MISSED_BY_ALL = 6.0
 HELD_OUT, FEWEST_HELD, RAREST_HELD = 16, 16, 64
 """One in 16 observed entries is held out from the CP models; fewer where there are many, so that 16 are left, but one
 in 64."""
+SCATTER, SCATTER_SLICES = np.uint32(2654435761), np.uint32(40503 << 12)
+"""Odd multipliers: Fibonacci hashing of a position, moved on from slice to slice."""
 FEWEST_OBSERVED = 8
 """Observed entries from which on some are held out."""
 MOST_GAINED = 2.0
@@ -369,13 +372,19 @@ def _held_out(values: Array, expected: Array, mask: Array, slices: Array) -> Arr
     """Some of the observed entries, others in every slice; none where few are observed, nor of the first slice.
 
     By the order of their values, and of equal ones, as in counts and pictures, by what was expected of them: so that it
-    depends neither on their positions nor on the unit.
+    depends neither on their positions nor on the unit. In large slices, where sorting would take a tenth of the step, by
+    positions that are scattered evenly.
     """
     observed = mask.sum()
     every = jnp.clip(observed // FEWEST_HELD, HELD_OUT, RAREST_HELD)
+    enough = (observed >= FEWEST_OBSERVED) & (slices > 0)
+    number = jnp.arange(values.size, dtype=jnp.uint32)
+    if values.size > LARGE_SLICE:
+        place = (number * SCATTER + slices.astype(jnp.uint32) * SCATTER_SLICES) >> 16
+        return mask & (place % every.astype(jnp.uint32) == 0) & enough
     order = jnp.lexsort((expected, jnp.where(mask, values, jnp.inf)))
-    position = jnp.zeros(values.size, jnp.int32).at[order].set(jnp.arange(values.size, dtype=jnp.int32))
-    return mask & (position % every == slices % every) & (observed >= FEWEST_OBSERVED) & (slices > 0)
+    position = jnp.zeros(values.size, jnp.int32).at[order].set(number.astype(jnp.int32))
+    return mask & (position % every == slices % every) & enough
 
 
 def _outliers(

@@ -7,8 +7,8 @@ weighted by the likelihood of what each has predicted. O(entries).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -73,16 +73,16 @@ class Level:
 
     def predict(self, state: LevelState, given: Given) -> Prediction:
         """From the entry's own past alone; an entry never seen is like the others."""
-        weights, noise = jax.nn.softmax(TEMPER * state.score, axis=0), _noise(state)
-        mean = (weights * state.mean).sum(0)
-        latent = (weights * ((state.variance + _column(RATIOS)) * noise + (state.mean - mean) ** 2)).sum(0)
+        weights, noise = _weights(state.score), _noise(state)
+        mean = _averaged(weights, state.mean)
+        latent = _averaged(weights, (state.variance + _column(RATIOS)) * noise + (state.mean - mean) ** 2)
         known = jnp.maximum(state.seen.sum(), 1)
         middle = jnp.where(state.seen, mean, 0).sum() / known
         between = jnp.where(state.seen, (mean - middle) ** 2, 0).sum() / known
         return Prediction(
             jnp.where(state.seen, mean, middle),
             jnp.where(state.seen, latent, between + latent),
-            (weights * noise).sum(0),
+            _averaged(weights, noise),
         )
 
     def learn(self, state: LevelState, given: Given) -> tuple[LevelState, Array]:
@@ -107,7 +107,7 @@ class Level:
             score=jnp.where(known, keep * state.score + likelihood, state.score),
             seen=state.seen | observed,
         )
-        mean = (jax.nn.softmax(TEMPER * after.score, axis=0) * after.mean).sum(0)
+        mean = _averaged(_weights(after.score), after.mean)
         return after, jnp.where(after.seen, mean, self.predict(after, given).mean)
 
 
@@ -127,6 +127,20 @@ def restart(state: LevelState, entries: Array, values: Array) -> LevelState:
         score=state.score,
         seen=state.seen | entries,
     )
+
+
+def _weights(scores: Array) -> list[Array]:
+    """Softmax of the tempered scores (K, n), filter by filter: compiled for CPUs, `jax.nn.softmax` over so short a
+    first axis takes ten times as long."""
+    tempered = [TEMPER * score for score in scores]
+    likelihoods = [jnp.exp(score - reduce(jnp.maximum, tempered)) for score in tempered]
+    total = reduce(jnp.add, likelihoods)
+    return [one / total for one in likelihoods]
+
+
+def _averaged(weights: list[Array], rows: Array) -> Array:
+    """Mean of the filters (K, n) → (n,)."""
+    return reduce(jnp.add, (weight * row for weight, row in zip(weights, rows, strict=True)))
 
 
 def _noise(state: LevelState) -> Array:
