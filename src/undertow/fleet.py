@@ -19,9 +19,8 @@ from undertow.engine.chunks import Chunks
 from undertow.engine.exclusive import Exclusive, check_process, exclusive
 from undertow.engine.history import History
 from undertow.engine.learner import Learner
-from undertow.engine.output import Output
 from undertow.estimator import RobustCP
-from undertow.inputs.members import as_member_slices, positions_of
+from undertow.inputs.members import as_member_slices, positions_of, times_of
 from undertow.results import Result
 from undertow.serialization import container, models
 from undertow.tracker import fleet_files, rearranging, tracking
@@ -112,7 +111,7 @@ class Fleet(Exclusive):
         return f"Fleet of {len(self)} {self._kind} of {'×'.join(map(str, self._shape))}"
 
     @exclusive
-    def update(self, x: Any, mask: Any = None, present: Any = None) -> Result:
+    def update(self, x: Any, mask: Any = None, present: Any = None, time: Any = None) -> Result:
         """Learn from the next slice of every member that has one. If one is refused, none is learned.
 
         Args:
@@ -120,18 +119,25 @@ class Fleet(Exclusive):
                 who are not in it are absent.
             mask: True where observed, if NaN does not say it; as `x`.
             present: (n,), False for those who have no slice now: their state stays as it is, bit for bit.
+            time: When the slices were observed, as for `Tracker.update`, of trackers: one time for all, or a list or
+                dictionary of times as `x`.
 
         Returns:
             The slices as their models see them, members first. A fleet of trackers has `weights` as (n, K).
 
         Raises:
-            TypeError: A slice does not hold real numbers.
-            ValueError: A slice has another shape, or infinite values.
+            TypeError: A slice does not hold real numbers, or a time is none.
+            ValueError: A slice has another shape, or infinite values, or is not later than the one before.
             KeyError: A number in the dictionary is not a member.
         """
         given, here = as_member_slices(x, mask, present, self._ids, self._shape)
-        output = self._streams.update(given, here)
-        return Result(cast(Output, output), members=self._ids.copy(), present=here)  # both kinds have its methods
+        if isinstance(self._streams, Trackers):
+            output: Any = self._streams.update(given, here, times_of(time, self._ids))
+        elif time is None:
+            output = self._streams.update(given, here)
+        else:
+            raise ValueError(f"time is for model='tracker', got {time!r} with 'cp': leave it out.")
+        return Result(output, members=self._ids.copy(), present=here)  # both kinds have its methods
 
     @exclusive
     def join(self, k: int = 1) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from pages import ROOT
 from service_of_tests import NPY, as_lists, body, npy
 from stubs import StubTracker, slice_at
 
-from undertow.service import bodies, schemas
+from undertow.service import bodies, schemas, times
 
 
 def test_a_stream_is_created_listed_shown_and_deleted(client):
@@ -188,3 +188,10 @@ def test_the_dashboard_asks_for_numbers_that_there_are(client):
     asked = set(re.findall(r"undertow_\w+", dashboard))
     assert len(asked) > 5
     assert asked <= there
+
+
+def test_times_that_clients_name_count_and_times_of_arrival_do_not():
+    assert times.sent(times.now()) is None
+    for named in ("2024-05-01T12:00", "2024-05-01T12:00:00.125Z", 1714564800.5):
+        moment = times.checked(named)
+        assert times.sent(moment) == times.moment(moment)

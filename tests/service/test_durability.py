@@ -185,7 +185,7 @@ class Noted(StubTracker):
     poison = None
 
     @classmethod
-    def together(cls, models, slices):
+    def together(cls, models, slices, times):
         cls.calls.append(len(models))
         if any(values[0, 0] == cls.poison for values in slices):
             raise RuntimeError("a defect")

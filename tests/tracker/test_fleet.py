@@ -8,6 +8,7 @@ import undertow as ut
 from undertow.config import make_config
 from undertow.diagnostics import Flags
 from undertow.engine import memory
+from undertow.inputs.members import times_of
 from undertow.tracker import tracking
 from undertow.tracker.frame import Frame, stacked
 from undertow.tracker.scales import LOG
@@ -74,11 +75,12 @@ def test_same_as_single_trackers_with_gaps_and_another_unit():
     scales, off = set(), False
     for t in range(slices):
         present = draw.random(EVERYONE) < 0.85
-        result = fleet.update(x[t], present=present)
+        times = dict.fromkeys((0, 2), t + 6.4 * (t > 15))  # others have none
+        result = fleet.update(x[t], present=present, time=times)
         assert result.mean.shape == (EVERYONE, *SHAPE)
         for member in range(EVERYONE):
             if present[member]:
-                other = single[member].update(x[t, member])
+                other = single[member].update(x[t, member], time=times.get(member))
                 # Zeros at first, then numbers a thousand times as large (30,000 standard deviations): rounding in
                 # single precision is amplified, and changes of 1e-7 in the data decide on a component.
                 # So it is while components have seen a few slices only.
@@ -104,6 +106,37 @@ def test_same_as_single_trackers_with_gaps_and_another_unit():
                     result[member]
     assert len(scales) > 1
     assert off
+
+
+def test_times_of_members_are_one_for_all_a_list_or_by_number():
+    members = np.array([3, 5, 8])
+    assert times_of(None, members) is None
+    assert times_of(7.0, members) == [7.0] * 3
+    assert times_of(np.datetime64("2026-03-01"), members) == [np.datetime64("2026-03-01")] * 3
+    assert times_of([1, 2, 3], members) == [1, 2, 3]
+    assert times_of({8: 4, 3: 2}, members) == [2, None, 4]
+    with pytest.raises(ValueError, match="one for each of the 3 members, got 2"):
+        times_of([1, 2], members)
+    with pytest.raises(KeyError, match="member 4"):
+        times_of({4: 1}, members)
+
+
+def test_times_of_cp_models_are_refused():
+    with pytest.raises(ValueError, match="time is for model='tracker', got 3 with 'cp'"):
+        ut.Fleet(1, (7,), max_rank=3, window=4).update(np.ones((1, 7)), time=3)
+
+
+@pytest.mark.slow
+def test_a_time_that_is_refused_leaves_all_members_as_they_are():
+    fleet, x = ut.Fleet(2, (7,), model="tracker"), np.arange(14.0).reshape(2, 7)
+    fleet.update(x, time=5)
+    before = fleet.to_bytes()
+    with pytest.raises(ValueError, match="member 1: time must be later"):
+        fleet.update(x + 1, time=[6, 5])
+    assert fleet.to_bytes() == before
+    again = ut.Fleet.from_bytes(before)
+    with pytest.raises(ValueError, match="member 0: time must be later"):
+        again.update(x + 1, time=4)
 
 
 @pytest.mark.slow

@@ -25,6 +25,12 @@ def test_it_is_short_in_a_notebook():
     assert repr(Forecast(MEAN, MEAN, None, times)).endswith("of 2×3, 2026-03-01T00 to 2026-03-01T01)")
 
 
+def test_a_notebook_shows_how_error_bars_grow():
+    shown = Forecast(MEAN, np.stack([np.full((2, 3), 1.0), np.full((2, 3), 2.0)]))._repr_html_()
+    for part in ("2 slices of 2×3", "0 to 11", "± 1.96", "± 3.92"):
+        assert part in shown
+
+
 def test_without_labels_modes_are_numbered():
     pytest.importorskip("xarray")
     made = Forecast(MEAN, MEAN).to_xarray()

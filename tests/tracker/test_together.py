@@ -47,9 +47,10 @@ def test_each_gets_what_it_would_get_alone(monkeypatch):
     many, alone = ([ut.Tracker(period=6 if n == 0 else None) for n in range(6)] for _ in range(2))
     for t, slices in enumerate(x):
         here = [n for n in range(6) if (t + n) % 7]  # everybody is absent now and then
-        found = update_together([many[n] for n in here], [slices[n] for n in here])
-        for n, result in zip(here, found, strict=True):
-            close(result, alone[n].update(slices[n]))
+        times = [None if n % 2 else t + 6.4 * (t > 20) for n in here]
+        found = update_together([many[n] for n in here], [slices[n] for n in here], times)
+        for n, time, result in zip(here, times, found, strict=True):
+            close(result, alone[n].update(slices[n], time=time))
         if t == 25:
             many = [ut.from_bytes(one.to_bytes()) for one in many]
     assert {one.periods for one in many} == {one.periods for one in alone}

@@ -218,7 +218,11 @@ class Shard:
         x[own] = values
         present = np.zeros(members, np.bool_)
         present[own] = True
-        result = self._fleet.update(x.reshape(members, *shape), present=present)
+        when = self._moments(time)
+        times = None
+        if self.plan.model == "tracker":
+            times = dict(zip(self._fleet.members[own].tolist(), when, strict=True))
+        result = self._fleet.update(x.reshape(members, *shape), present=present, time=times)
         mean, std, probability = (
             np.asarray(one, np.float64)[own].reshape(count, -1)
             for one in (result.mean, result.std, result.outlier_probability)
@@ -226,10 +230,9 @@ class Shard:
         status = [Status(Flags(int(flags))).codes for flags in result.flags[own]]
         changes: list[list[Change]] = [[] for _ in own]
         if self._incidents:
-            for row, (number, position, when) in enumerate(zip(stream, own.tolist(), time.tolist(), strict=True)):
+            for row, (number, position, moment) in enumerate(zip(stream, own.tolist(), when, strict=True)):
                 if told:
                     self._incidents[number].names = self._names(self._filled(told[row].labels))
-                moment = np.datetime64(when, "us") if self.plan.dates else when
                 changes[row] = self._incidents[number].update(result[position], moment, values[row].reshape(shape))
         self.last[stream] = time
         return Completed(
@@ -243,6 +246,10 @@ class Shard:
             changes,
             [self._filled(one.labels) for one in told],
         )
+
+    def _moments(self, time: NDArray[np.int64]) -> list[Any]:
+        """Dates, where times are dates."""
+        return [np.datetime64(when, "us") if self.plan.dates else when for when in time.tolist()]
 
     def _join(self, names: NDArray[np.str_]) -> None:
         if not len(names):

@@ -48,6 +48,25 @@ def as_member_slices(
         raise
 
 
+def times_of(time: Any, members: Members) -> list[Any] | None:
+    """The time of every member's slice: one for all, one for each in the order of `members`, or by number.
+
+    Raises:
+        ValueError: There are fewer or more of them than members.
+        KeyError: A number is not a member.
+    """
+    if time is None:
+        return None
+    if isinstance(time, Mapping):
+        positions_of(members, np.asarray(list(time)))
+        return [time.get(member) for member in members.tolist()]
+    if isinstance(time, str) or not hasattr(time, "__len__"):
+        return [time] * len(members)
+    if len(time) != len(members):
+        raise ValueError(f"time must be one time, or one for each of the {len(members)} members, got {len(time)}.")
+    return list(time)
+
+
 def positions_of(members: Members, ids: NDArray[Any]) -> NDArray[np.intp]:
     """Where these numbers stand in `members`, which ascend.
 

@@ -13,21 +13,22 @@ import orjson
 from numpy.typing import NDArray
 
 from undertow.incidents import Change, Incident, Incidents
+from undertow.runs.default_model import update
 from undertow.runs.runner import Model
 from undertow.service import frames
 from undertow.service.spec import Spec
 from undertow.service.store.base import Checkpoint, Feedback, Kept, KeptIncident, Store, Write
-from undertow.service.times import moment
+from undertow.service.times import moment, sent
 
 _READ = 64  # slices of the log that are read together
 
 
-def _one_by_one(models: Sequence[Any], slices: Sequence[NDArray[Any]]) -> list[Any]:
+def _one_by_one(models: Sequence[Any], slices: Sequence[NDArray[Any]], times: Sequence[Any]) -> list[Any]:
     """The results, or why a slice was refused."""
     found: list[Any] = []
-    for model, values in zip(models, slices, strict=True):
+    for model, values, time in zip(models, slices, times, strict=True):
         try:
-            found.append(model.update(values))
+            found.append(update(model, values, time))
         except (ValueError, TypeError, FloatingPointError) as error:
             found.append(error)
     return found
@@ -35,11 +36,12 @@ def _one_by_one(models: Sequence[Any], slices: Sequence[NDArray[Any]]) -> list[A
 
 @dataclass(frozen=True)
 class Models:
-    """How models are made and read back, and stepped, one slice each; tests give their own."""
+    """How models are made and read back, and stepped, one slice each, with its time if a client named one; tests give
+    their own."""
 
     new: Callable[[], Model]
     load: Callable[[bytes], Model]
-    update: Callable[[Sequence[Any], Sequence[NDArray[Any]]], list[Any]] = _one_by_one
+    update: Callable[[Sequence[Any], Sequence[NDArray[Any]], Sequence[Any]], list[Any]] = _one_by_one
 
 
 def trackers() -> Models:
@@ -165,7 +167,8 @@ class Hosted:
 
 def stepped(models: Models, given: Sequence[tuple[Hosted, str, NDArray[Any]]]) -> list[Outcome]:
     """The next slice of each of these streams, with its time."""
-    results = models.update([one.model for one, _, _ in given], [values for _, _, values in given])
+    times = [sent(time) for _, time, _ in given]
+    results = models.update([one.model for one, _, _ in given], [values for _, _, values in given], times)
     return [one.learned(time, values, result) for (one, time, values), result in zip(given, results, strict=True)]
 
 

@@ -11,6 +11,8 @@ from undertow.service.errors import Invalid
 
 _SECONDS = re.compile(r"-?\d{9,11}(\.\d+)?")
 """Seconds since 1970 as text, as they come in an address; fewer digits may be a date."""
+_ARRIVED = re.compile(r"\.\d{3}Z$")
+"""How `now` ends; what `checked` gives has six digits after the second, or none."""
 _FIRST, _LAST = (datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in (1700, 2200))
 """Dates between which they are kept to the nanosecond."""
 
@@ -45,6 +47,12 @@ def checked(time: str | int | float | None) -> str | None:
 def moment(time: str) -> np.datetime64:
     """What `checked` made of it, as a date."""
     return np.datetime64(time.removesuffix("Z"))
+
+
+def sent(time: str) -> np.datetime64 | None:
+    """The date that a client named; None of a time of arrival, as `now` gives it: what arrives in a burst was not
+    observed in one."""
+    return None if _ARRIVED.search(time) else moment(time)
 
 
 def milliseconds(time: str) -> int:

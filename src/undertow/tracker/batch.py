@@ -5,7 +5,7 @@ Between `judge_all` and `learn_all` the CP models learn, batch by batch as in an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import jax
@@ -21,6 +21,7 @@ from undertow.programs.program import program
 from undertow.tracker import events, scales, step
 from undertow.tracker.predictors.base import Prediction
 from undertow.tracker.predictors.cp import regression
+from undertow.tracker.predictors.level import older
 
 Tree = TypeVar("Tree")
 
@@ -86,12 +87,16 @@ def judge_all(
     mask: Array,
     scale: Array,
     settings: tuple[Settings, ...],
-    season: Prediction | None = None,
+    season: Prediction | None,
+    steps: Array,
 ) -> Judged:
-    """`step.judge` for all, with what their CP models predict, and their seasons where they have some."""
+    """`step.judge` for all, with what their CP models predict, and their seasons where they have some.
+
+    `steps` are the usual steps between the slice before and this one (M,).
+    """
     values = jnp.where(mask, jax.vmap(scales.scaled)(relative, scale), 0)
     all_said = tuple(
-        jax.vmap(regression, in_axes=(0, 0, 0, None))(core, values, mask, own)
+        jax.vmap(regression, in_axes=(0, 0, 0, None, 0))(core, values, mask, own, steps)
         for core, own in zip(arrays.models, settings, strict=True)
     )
     if season is None:
@@ -99,6 +104,12 @@ def judge_all(
         season = Prediction(nothing, nothing, nothing)
     verdict = jax.vmap(step.judge)(arrays.core, values, mask, scale, season, all_said)
     return Judged(values, verdict, verdict.for_cp)
+
+
+@program()
+def aged_all(core: step.Core, steps: Array) -> step.Core:
+    """`step.aged` for all, by the steps that each slice comes later than usual (M,)."""
+    return replace(core, level=jax.vmap(older)(core.level, steps))
 
 
 @program()

@@ -306,7 +306,9 @@ class Tracker(Viewed, StackedModel):
         return self._state
 
 
-def update_together(trackers: Sequence[Tracker], slices: Sequence[Any]) -> list[Result | ValueError | TypeError]:
+def update_together(
+    trackers: Sequence[Tracker], slices: Sequence[Any], times: Sequence[Any] | None = None
+) -> list[Result | ValueError | TypeError]:
     """`Tracker.update` of many trackers, with a slice for each: those of one small shape are stepped together.
 
     Each gets what `update` would have given it, to rounding.
@@ -314,11 +316,14 @@ def update_together(trackers: Sequence[Tracker], slices: Sequence[Any]) -> list[
     Args:
         trackers: All different.
         slices: What each has to learn.
+        times: Of the slices, as they come: one that is late or repeated counts as just after the one before. None
+            where there is none.
 
     Returns:
         The results; where a slice was refused, why: its tracker is as before.
     """
     check_process()
+    when = [None] * len(slices) if times is None else times
     made: dict[int, Any] = {}
     alike: dict[tuple[int, ...], dict[int, tuple[Taken, Slice]]] = {}
     with contextlib.ExitStack() as held:
@@ -332,14 +337,19 @@ def update_together(trackers: Sequence[Tracker], slices: Sequence[Any]) -> list[
                 continue
             alike.setdefault(given.shape, {})[number] = found, given
         for shape, some in alike.items():
+            own = {number: _put_in_order(trackers[number], when[number]) for number in some}
             if len(some) < together.FEWEST or math.prod(shape) > together.LARGEST_SLICE:
-                made |= {number: trackers[number].update(slices[number]) for number in some}
+                made |= {number: trackers[number].update(slices[number], time=own[number]) for number in some}
                 continue
             states = [trackers[number]._state or trackers[number]._start(shape) for number in some]
-            learned = together.update(states, [given for _, given in some.values()])
+            learned = together.update(states, [given for _, given in some.values()], list(own.values()))
             for (number, (found, given)), after in zip(some.items(), learned, strict=True):
                 made[number] = trackers[number]._learned_from(found, given, *after)
     return [made[number] for number in range(len(trackers))]
+
+
+def _put_in_order(tracker: Tracker, time: Any) -> Any:
+    return None if time is None else tracker.in_order(time)
 
 
 _HINTS = {"period": (2, "find it"), "believed_after": (1, "let chance decide")}

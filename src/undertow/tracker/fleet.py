@@ -8,6 +8,7 @@ frame changes learns its recent slices anew alone, as a single tracker does, and
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from undertow.model import platform
 from undertow.tracker import season as seasons
 from undertow.tracker import tracking, trials
 from undertow.tracker.ahead import Ahead, most_bytes
+from undertow.tracker.clock import Clock, advanced
 from undertow.tracker.fleet_output import FleetOutput, Part
 from undertow.tracker.frame import Frame, stacked, usual_slices
 from undertow.tracker.group import FREE, Group, Memory
@@ -46,6 +48,7 @@ class Past:
     history: History = REPEATS_ONLY
     season: Season | None = None
     ahead: Ahead = field(default_factory=Ahead)
+    clock: Clock = field(default_factory=Clock)
 
 
 class Trackers:
@@ -97,14 +100,31 @@ class Trackers:
         # Without a season here, a single tracker begins to look for one.
         season = seasons.start(math.prod(self.shape)) if past.season is None else past.season.copied()
         return Tracking(
-            self.shape, past.frame, core, models, past.recent, past.seen, past.used, past.history, season, past.ahead
+            self.shape,
+            past.frame,
+            core,
+            models,
+            past.recent,
+            past.seen,
+            past.used,
+            past.history,
+            season,
+            past.ahead,
+            past.clock,
         )
 
     def put(self, member: int, state: Tracking) -> None:
         """Let the member go on from where this tracker is."""
         season, ahead = (None, Ahead()) if self.period is None else (state.season, state.ahead)
         self.pasts[member] = Past(
-            state.frame, state.recent, state.seen, state.used, state.history, season or self._new_season(), ahead
+            state.frame,
+            state.recent,
+            state.seen,
+            state.used,
+            state.history,
+            season or self._new_season(),
+            ahead,
+            state.clock,
         )
         group, position = self._home(member)
         if (configs := tuple(model.state.config for model in state.cps)) != group.configs:
@@ -113,13 +133,14 @@ class Trackers:
             group.members[position] = member
         group.put([position], state)
 
-    def update(self, given: Slice, here: NDArray[np.bool_]) -> FleetOutput:
-        """Learn from the next slices, in the order of the members; `here` says who has one."""
+    def update(self, given: Slice, here: NDArray[np.bool_], times: Sequence[Any] | None = None) -> FleetOutput:
+        """Learn from the next slices, in the order of the members; `here` says who has one, `times` when it was."""
         with tracking.one_at_a_time:
-            return self._updated(given, here)
+            return self._updated(given, here, times)
 
-    def _updated(self, given: Slice, here: NDArray[np.bool_]) -> FleetOutput:
+    def _updated(self, given: Slice, here: NDArray[np.bool_], times: Sequence[Any] | None) -> FleetOutput:
         ids = self.ids
+        steps = self._pass_time(here, times)
         since, frozen = self._remember(given, here)
         learning = here & ~frozen
         frames = [self.pasts[member].frame for member in ids.tolist()]
@@ -144,7 +165,7 @@ class Trackers:
             values, observed = (placed(part.reshape(len(ids), -1)) for part in (relative, mask))
             memory = None if self.period is None else self._memory(group, ids[learning])
             answer, found, said, memory = group.learn(
-                values, observed, placed(scale), placed(framed), placed(learning), memory
+                values, observed, placed(scale), placed(framed), placed(learning), placed(steps), memory
             )
             if memory is not None:
                 self._keep(group, memory)
@@ -165,6 +186,29 @@ class Trackers:
             slices=np.array([self.pasts[one].seen for one in ids.tolist()], np.int64),
             dtype=given.values.dtype,
         )
+
+    def _pass_time(self, here: NDArray[np.bool_], times: Sequence[Any] | None) -> NDArray[np.float32]:
+        """Usual steps from the slice before to this one, by member; after a gap levels are older and seasons go on."""
+        steps, clocks = np.ones(len(self.ids), np.float32), {}
+        for index in np.flatnonzero(here).tolist():
+            member = int(self.ids[index])
+            try:
+                clocks[member], steps[index] = advanced(
+                    self.pasts[member].clock, None if times is None else times[index]
+                )
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"member {member}: {error}") from None
+        for index, (member, clock) in zip(np.flatnonzero(here).tolist(), clocks.items(), strict=True):
+            season = self.pasts[member].season
+            if season is not None and steps[index] != 1:
+                season = seasons.skipped(season, round(float(steps[index])) - 1)
+            self.pasts[member] = replace(self.pasts[member], clock=clock, season=season)
+        for group in self.groups if (steps != 1).any() else ():
+            own = np.ones(len(group), np.float32)
+            taken = np.flatnonzero(group.members != FREE)
+            own[taken] = steps[np.searchsorted(self.ids, group.members[taken])]
+            group.age(own)
+        return steps
 
     def _memory(self, group: Group, learning: Members) -> Memory:
         """Seasons and forecasts of those of a group who learn."""

@@ -62,6 +62,7 @@ def packed(trackers: Trackers) -> Checkpoint:
     for name, kind in FRAME.items():
         arrays[f"frame.{name}"] = np.array([getattr(past.frame or Frame(), name) for past in pasts], kind)
     header = {"model": "tracker", "tracker_version": files.STATE_VERSION, "groups": groups}
+    header["clocks"] = [asdict(past.clock) for past in pasts]
     if trackers.period is None:
         return header, arrays
     for number, past in enumerate(pasts):
@@ -112,6 +113,8 @@ def _trackers(header: dict[str, Any], arrays: dict[str, Any]) -> Trackers:
         frame = Frame(*(arrays[f"frame.{part}"][index].item() for part in FRAME)) if arrays["framed"][index] else None
         seen, used = (int(arrays[part][index]) for part in ("seen", "used"))
         past = Past(frame, recent, seen, used, _history(seen, index, arrays))
+        if "clocks" in header:  # earlier fleets knew no times: theirs begin with the next slice
+            past = replace(past, clock=past_files.clock({"clock": header["clocks"][index]}))
         if period is not None:
             saved, own, entries = header["pasts"][index], earlier.get(index, {}), math.prod(trackers.shape)
             season, ahead = past_files.season(saved, own, entries), past_files.ahead(saved, own, entries)

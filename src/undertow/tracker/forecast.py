@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.inputs.labels.names import Labels
+from undertow.view import notebook
 
 Floats = NDArray[np.floating[Any]]
 AHEAD = "ahead"
@@ -40,6 +41,15 @@ class Forecast:
     def __repr__(self) -> str:
         when = "" if self.times is None else f", {self.times[0]} to {self.times[-1]}"
         return f"Forecast({len(self.mean)} slices of {'×'.join(map(str, self.mean.shape[1:]))}{when})"
+
+    def _repr_html_(self) -> str:
+        first, last = (1.96 * float(np.nanmedian(self.std[slice_])) for slice_ in (0, -1))
+        pairs = [
+            ("means", f"{np.nanmin(self.mean):.4g} to {np.nanmax(self.mean):.4g}"),
+            ("95 % of entries within, next slice", f"± {first:.3g}"),
+            ("last slice", f"± {last:.3g}"),
+        ]
+        return notebook.box(repr(self), notebook.facts(pairs))
 
     def to_xarray(self) -> Any:
         """As an `xarray.Dataset` with the labels of the stream, along `ahead`: 1, 2, 3, …

@@ -102,6 +102,10 @@ class Group:
         due = due[full[due].any(axis=1)]
         return due
 
+    def age(self, steps: NDArray[np.float32]) -> None:
+        """Slices come this many usual steps after those before, by position: levels are less certain after a gap."""
+        self.arrays = replace(self.arrays, core=batch.aged_all(self.arrays.core, steps - 1))
+
     def learn(
         self,
         relative: NDArray[Any],
@@ -109,6 +113,7 @@ class Group:
         scale: NDArray[np.int32],
         framed: NDArray[np.bool_],
         present: NDArray[np.bool_],
+        steps: NDArray[np.float32],
         memory: Memory | None = None,
     ) -> tuple[step.Answer, Found, Array | None, Memory | None]:
         """The next slice of those who are present, by position; with what each predictor said of it (M, K, n).
@@ -119,11 +124,12 @@ class Group:
             scale: Of each stream.
             framed: Whose frame is known: the CP models of the others do not learn.
             present: Who has a slice.
+            steps: Usual steps between the slice before and this one.
             memory: Of those who are present, if they have any: what it is after the slice comes last.
         """
         size, entries = relative.shape
         expected = None if memory is None else season_together.predicted(memory[0], entries, size)
-        judged = batch.judge_all(self.arrays, relative, mask, scale, self.settings, expected)
+        judged = batch.judge_all(self.arrays, relative, mask, scale, self.settings, expected, steps)
         learning = present & framed & mask.any(axis=1)
         values, use = (part.reshape(-1, *self.shape) for part in (judged.values, judged.use))
         pairs = [

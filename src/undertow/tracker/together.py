@@ -41,29 +41,32 @@ Learned = tuple[Tracking, TrackerOutput]
 
 @dataclass(frozen=True)
 class _Ready:
-    """A slice whose frame is known, and since when the stream repeats itself."""
+    """A slice whose frame is known, since when the stream repeats itself, and the usual steps from the slice before."""
 
     state: Tracking
     given: Slice
     repeating_since: int | None
+    steps: float = 1.0
 
 
-def update(states: Sequence[Tracking], slices: Sequence[Slice]) -> list[Learned]:
+def update(states: Sequence[Tracking], slices: Sequence[Slice], times: Sequence[Any]) -> list[Learned]:
     """The next slice of every stream; arrays of CP models are used up.
 
     Args:
         states: Of streams of one shape, each at most once.
         slices: One for each.
+        times: Of the slices, each later than that of the slice before; None where there is none.
     """
     found: dict[int, Learned] = {}
     ready: dict[int, _Ready] = {}
     with tracking.one_at_a_time:
-        for number, (before, given) in enumerate(zip(states, slices, strict=True)):
-            state, verdict, steps = tracking.noted(before, given)
-            if verdict.frozen or steps != 1:
+        for number, (before, given, time) in enumerate(zip(states, slices, times, strict=True)):
+            state, verdict, steps = tracking.noted(before, given, time)
+            if verdict.frozen:
                 found[number] = tracking.advance(state, given, verdict, steps)
             else:
-                ready[number] = _Ready(state, given, int(verdict.since) if verdict.repeated else None)
+                state = state if steps == 1 else tracking.after_gap(state, steps)
+                ready[number] = _Ready(state, given, int(verdict.since) if verdict.repeated else None, steps)
         numbers = list(ready)
         found |= zip(numbers, _batches(_framed(list(ready.values()))), strict=True)
     return [found[number] for number in range(len(states))]
@@ -148,10 +151,11 @@ def _learned(ready: Sequence[_Ready]) -> list[Learned]:
         for part in (relative.reshape(count, -1), mask.reshape(count, -1), np.reshape(common.scale, -1))
     )
     framed = _filled(np.array([state.frame is not None for state in states]), count)
+    steps = _filled(np.array([one.steps for one in ready], np.float32), count)
     before, settings = _arrays(states), tuple(model.state.settings for model in states[0].cps)
     followed = [state.season for state in states]
     expected = season_together.predicted(followed, entries, BATCH)
-    judged = batch.judge_all(before, flat, observed, scale, settings, expected)
+    judged = batch.judge_all(before, flat, observed, scale, settings, expected, steps)
     learning = framed & observed.any(axis=1)
     values, use = (part.reshape(-1, *shape) for part in (judged.values, judged.use))
     pairs = [

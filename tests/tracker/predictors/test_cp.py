@@ -1,6 +1,7 @@
 """The CP model as a predictor: leaving out an entry, against dense least squares that actually leave it out."""
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import dense
@@ -242,3 +243,12 @@ def test_left_to_itself_a_slice_goes_to_what_it_usually_was(filled, double):
     pull = np.clip((now * before).sum(0) / np.maximum((before**2).sum(0), 1e-12), 0, 1)
     expected = [(mean + pull**ahead * ordered[-1]) @ design_of(core).T for ahead in (1, 2, 50)]
     np.testing.assert_allclose(rows_ahead(core, jnp.array([1.0, 2.0, 50.0])), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_rows_are_less_certain_the_more_usual_steps_have_passed_not_only_integers(double):
+    core = made(LENGTH)[0]
+    precisions = [
+        np.asarray(cp._row_prior(core.factors.row_means, core.window, core.factors.precision, steps)[1])
+        for steps in (0.5, 1.0, 1.5, 2.0, 10.0)
+    ]
+    assert all((longer < shorter).any() and (longer <= shorter).all() for shorter, longer in pairwise(precisions))
