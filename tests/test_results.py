@@ -88,6 +88,13 @@ def test_results_of_a_fleet_have_members_first():
     assert repr(result) == "Result(members=3, present=2)"
 
 
+def test_what_fleets_of_cp_models_do_not_keep_is_said():
+    with pytest.raises(
+        ValueError, match="explain needs the slice as it came, which fleets of CP models do not keep: use"
+    ):
+        fleet()[2].explain((0, 0))
+
+
 def test_one_member_of_a_fleet_has_a_result_of_its_own():
     result = fleet()
     one = result[0]

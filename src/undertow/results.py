@@ -290,7 +290,12 @@ class Result:
     def _single(self, what: str) -> None:
         if self.members is not None:
             raise ValueError(f"{what} is for one stream, got the results of {len(self)}: take one, result[position].")
-        if self._fleet is not None or self.indices is not None:
+        if self._fleet is not None:
+            raise ValueError(
+                f"{what} needs the slice as it came, which fleets of CP models do not keep: "
+                "use Fleet(n, shape, model='tracker')."
+            )
+        if self.indices is not None:
             raise ValueError(f"{what} needs whole slices of a single stream, got {self!r}.")
 
     def __len__(self) -> int:

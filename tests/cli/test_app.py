@@ -1,5 +1,6 @@
 """What all commands have in common: help, version, errors in one sentence."""
 
+import json
 import subprocess
 import sys
 
@@ -27,6 +28,14 @@ def test_help_names_the_commands(capsys):
 def test_version(capsys):
     assert call("--version") == 0
     assert capsys.readouterr().out.startswith("undertow ")
+
+
+def test_errors_are_json_too_where_that_is_asked_for(capsys):
+    assert call("inspect", "no-such-file.csv", "--json") == 2
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["error"] in shown.err
+    assert call("inspect", "no-such-file.csv") == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_unknown_command_and_bad_option(capsys):

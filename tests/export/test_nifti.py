@@ -10,6 +10,7 @@ from stubs import StubModel, load_stub
 
 from undertow.export import export
 from undertow.runs import run
+from undertow.sources import open_stream
 
 
 @pytest.mark.parametrize("name", ["x.nii", "x.nii.gz"])
@@ -34,3 +35,6 @@ def test_affine_size_of_voxels_and_units_are_kept(tmp_path):
     assert found.header.get_zooms() == (2, 2, 3, 1500)
     assert found.header.get_xyzt_units() == ("mm", "msec")
     assert found.header["sform_code"] == image.header["sform_code"]
+    cut = open_stream(tmp_path / "scan.nii.gz", select={"x": "0:2"})
+    assert cut.notices == ["slices of scan.nii.gz are cut or resized: where its volumes lie (the affine) is not kept"]
+    assert not open_stream(tmp_path / "scan.nii.gz").notices

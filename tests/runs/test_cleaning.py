@@ -116,6 +116,17 @@ def test_a_recording_larger_than_memory_goes_through_a_folder(tmp_path, monkeypa
     np.testing.assert_allclose(found["data"], X, rtol=1e-6)
     np.testing.assert_array_equal(found["flags"], found["outlier_probability"] >= 0.5)
     assert seen[-1] == 8
+    assert [found[name].attrs.get("units") for name in ("data", "mean", "std", "outlier_probability")] == ["Mb"] * 3 + [
+        None
+    ]
+    xr.testing.assert_identical(found["lat"].drop_attrs(), array()["lat"].drop_attrs())
+
+
+def test_a_folder_of_results_says_what_was_irregular_and_in_which_zone_times_were(tmp_path):
+    zoned = wide().tz_localize("Europe/Berlin")
+    found = ut.clean(pd.concat([zoned, zoned.iloc[:1]]), model=Plain(), out=tmp_path / "out.zarr")
+    assert "came after a later one and was kept where it came" in " ".join(found.attrs["notices"])
+    assert found["time"].attrs["time_zone_of_source"] == "Europe/Berlin"
 
 
 def test_results_of_a_recording_show_an_anomaly_and_what_was_irregular():
@@ -146,6 +157,24 @@ def test_smoothing_combines_two_passes(monkeypatch):
     assert found.attrs["smooth"] == 1
 
 
+def test_the_pass_backwards_sees_the_same_gaps(monkeypatch):
+    seen = []
+
+    class Timed(Plain):
+        def in_order(self, time):
+            return time
+
+        def update(self, x, time=None):
+            seen.append(time)
+            return super().update(x)
+
+    monkeypatch.setattr(cleaning, "default_model", lambda *_: Timed())
+    times = np.array([0.0, 1.0, 2.5, 9.0, 10.0])
+    ut.clean(array()[:5].assign_coords(time=times), smooth=True)
+    np.testing.assert_array_equal(seen[:5], times)
+    np.testing.assert_array_equal(np.diff(seen[5:]), np.diff(times)[::-1])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -157,7 +186,10 @@ def test_smoothing_combines_two_passes(monkeypatch):
         ({"X": pd.concat([long(), long()])}, "two rows for a, 1 at time 2024-03-30"),
         ({"X": {"a": 1}}, "source must be a path, '-', an array or a frame, got dict"),
         ({"X": array().to_dataset().assign(other=array())}, "holds several arrays"),
-        ({"X": X, "smooth": True, "model": StubModel()}, "smooth is for results in memory and new trackers"),
+        (
+            {"X": X, "smooth": True, "model": StubModel()},
+            "smooth begins twice with a new tracker .*, got model too: leave it out",
+        ),
         ({"X": X, "believed_after": 9, "model": StubModel()}, "believed_after is for new trackers"),
         ({"X": X, "false_alarms": "often"}, "false_alarms must be a rate such as '1/day'"),
         ({"X": X, "threshold": 2}, "threshold must be a probability"),

@@ -28,6 +28,13 @@ def test_a_description_holds_what_is_there():
     assert found["largest"] == numbers()[:2][numbers()[:2] < 100].max()
 
 
+def test_what_was_not_read_for_want_of_time_is_said():
+    found = describe(numbers(), seconds=-1)
+    assert found["unchecked"] == "reading stopped after -1 seconds: slices from 1 on are not checked"
+    assert describe(numbers())["unchecked"] is None
+    assert describe(numbers()[:1], seconds=-1)["unchecked"] is None
+
+
 def test_an_open_stream_can_be_described_and_read_afterwards():
     stream = open_stream(numbers())
     assert describe(stream)["slices"] == LENGTH

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Annotated
 
@@ -51,7 +52,10 @@ def common(
 
 
 def run(arguments: list[str]) -> int:
-    """Parse and call; what the library refuses becomes one sentence, unless ``--debug`` asks for everything."""
+    """Parse and call; what the library refuses becomes one sentence, unless ``--debug`` asks for everything.
+
+    With ``--json`` it is the last line of the output, too, as ``{"error": …}``.
+    """
     debug = "--debug" in arguments
     if debug:  # wherever it stands, it means the same
         arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
@@ -62,7 +66,10 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        print(f"undertow: {printable(as_typed(_sentence(error)))}", file=sys.stderr)
+        sentence = printable(as_typed(_sentence(error)))
+        print(f"undertow: {sentence}", file=sys.stderr)
+        if "--json" in arguments:
+            print(json.dumps({"error": sentence}))
         return 2
     return 0
 

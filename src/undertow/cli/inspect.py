@@ -28,7 +28,8 @@ def inspect(
 ) -> None:
     """Show what a source or a store holds: shape, labels, times, gaps, range; for a store also how the run went.
 
-    A source is read for ten seconds, or to its end: at what a run would stop is shown as a problem, with what to do.
+    A source is read for ten seconds, or to its end: at what a run would stop is shown as a problem, with what to do,
+    and from where on nothing was checked.
 
     Examples:
 

@@ -95,12 +95,13 @@ def time_labels(times: np.ndarray[Any, Any]) -> list[str]:
 def _tiles(run: StoredRun, alerts: Alerts) -> Html:
     rank, observed, error = (run.per_slice(name) for name in ("rank", "observed", "fit_error"))
     rate = float(np.average(run.per_slice("outlier_rate"), weights=observed)) if observed.sum() > 0 else 0.0
+    units = str(run.dataset.attrs.get("units", ""))
     flagged = sum(not _harmless(str(text)) for text in run.per_slice("status"))
     tiles = [
         ("slices", f"{run.length:,}", ""),
         ("observed", f"{observed.mean():.1%}", "of all entries"),
         ("rank", f"{rank[-1]}", f"at the end, {rank.min()}–{rank.max()} before" if np.ptp(rank) else "all the time"),
-        ("noise", shown(float(run.per_slice("noise_std")[-1])), "standard deviation at the end"),
+        ("noise", f"{shown(float(run.per_slice('noise_std')[-1]))} {units}", "standard deviation at the end"),
         ("relative error", shown(float(np.nanmedian(error))) if np.isfinite(error).any() else "–", "median"),
         (
             "outliers",

@@ -28,7 +28,7 @@ def the_series(run: StoredRun, position: tuple[int, ...], times: list[str]) -> s
     if not np.isfinite(found.mean).any():
         return ""
     return joined(
-        heading(2, "One entry over time", f"{found.title}: the one flagged most"),
+        heading(2, "One entry over time", f"{found.title}{f', in {found.unit}' if found.unit else ''}: flagged most"),
         element("section", _drawn(found, times), class_="wide"),
     )
 

@@ -89,7 +89,10 @@ def clean(
     if not 0 < threshold <= 1:
         raise RunError(f"threshold must be a probability above 0 and at most 1, got {threshold!r}")
     if smooth and (out is not None or model is not None):
-        raise RunError("smooth is for results in memory and new trackers, got out or model too: leave out one of them")
+        raise RunError(
+            "smooth begins twice with a new tracker and holds the whole first pass in memory for the second, got "
+            f"{'out' if model is None else 'model'} too: leave it out, or smooth parts of the recording with select"
+        )
     if believed_after is not None and model is not None:
         raise RunError("believed_after is for new trackers, got a model too: give it to the model, or leave model out")
     asked = None if false_alarms is None else _rate(false_alarms)
@@ -104,7 +107,7 @@ def clean(
         tuned = {"false_alarms": asked, "believed_after": believed_after}
         tuned = {name: value for name, value in tuned.items() if value is not None}
         if out is not None:
-            return _stored(xarray, stream, model or new(), threshold, out, progress, tuned)
+            return _stored(xarray, X, stream, model or new(), threshold, out, progress, tuned)
         _check_size(stream)
         tick = ticker(progress, "cleaning")
         watch = None if asked is None else Incidents(stream.shape, stream.labels, asked, dims=stream.dims)
@@ -173,7 +176,7 @@ def _smoothed(stream: Stream, new: Callable[[], Any], tick: Tick, watch: Inciden
     model, backwards, correlation = new(), Pass(), Correlation()
     count = len(forwards.times)
     for number, index in enumerate(reversed(range(count))):
-        result = model.update(forwards.values[index])
+        result = update(model, forwards.values[index], _mirrored(forwards.times[index], forwards.times[-1]))
         backwards.add(result)
         correlation.add(forwards.innovations[index], result.plain("innovations"))
         tick(count + number + 1, 2 * count)
@@ -189,6 +192,11 @@ def _smoothed(stream: Stream, new: Callable[[], Any], tick: Tick, watch: Inciden
     return forwards
 
 
+def _mirrored(time: Any, last: Any) -> Any:
+    """As much after the last time as it is before it; None where times are no dates or numbers."""
+    return last + (last - time) if isinstance(time, np.datetime64 | np.number | int | float) else None
+
+
 def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, tuned: dict[str, Any]) -> Any:
     """The results with the names and labels of what was given."""
     time = distinct([stream.time_name])[0]
@@ -197,7 +205,7 @@ def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, tu
     arrays[FLAGS] = arrays["outlier_probability"] >= threshold
     attributes = {**SLICE_VARIABLES, FLAGS: f"outlier probability at least {threshold}"}
     variables = {
-        name: (dims, array, {"long_name": attributes[name], **_units(X, name)}) for name, array in arrays.items()
+        name: (dims, array, {"long_name": attributes[name], **_units(stream, name)}) for name, array in arrays.items()
     }
     coords: dict[Any, Any] = {dim: list(labels) for dim, labels in zip(dims[1:], stream.labels, strict=True) if labels}
     if found.times[0] is not None:
@@ -212,6 +220,11 @@ def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, tu
     if found.watch is not None:
         variables[INCIDENTS] = _incidents(list(found.incidents.values()))
     made = xarray.Dataset(variables, coords, {"threshold": threshold, **tuned, "source": stream.name})
+    return _with_source(made, stream, time)
+
+
+def _with_source(made: Any, stream: Any, time: str) -> Any:
+    """With what was irregular about the source, and the zone of its times."""
     if stream.notices:
         made.attrs["notices"] = list(stream.notices)
     if stream.time_zone is not None and time in made.coords:
@@ -234,6 +247,7 @@ def _incidents(found: list[Incident]) -> tuple[tuple[str], NDArray[Any], dict[st
 
 def _stored(
     xarray: Any,
+    X: Any,
     stream: Any,
     model: Any,
     threshold: float,
@@ -261,6 +275,8 @@ def _stored(
     )
     kept = [DATA, *KEPT, STATUS, *(name for name in (WEIGHTS, EVENTS) if name in found)]
     made = found[kept].assign({FLAGS: flags}).assign_attrs(tuned)
+    dims = tuple(map(str, found["mean"].dims))
+    made = _with_source(made.assign_coords(_own_coordinates(X, dims, found["mean"].shape)), stream, dims[0])
     if "false_alarms" not in tuned:
         return made
     return made.assign({INCIDENTS: _incidents([Incident.from_json(one) for one in read_incidents(Path(out))])})
@@ -274,9 +290,9 @@ def _own_coordinates(X: Any, dims: tuple[str, ...], shape: tuple[int, ...]) -> d
     return {name: one for name, one in X.coords.items() if same and set(one.dims) <= set(dims)}
 
 
-def _units(X: Any, name: str) -> dict[str, Any]:
-    """The unit of a labelled array, for what has it too."""
-    units = getattr(X, "attrs", {}).get("units") if hasattr(X, "dims") else None
+def _units(stream: Any, name: str) -> dict[str, str]:
+    """The unit of the source, for what has it too."""
+    units = stream.attributes.get("units")
     return {"units": units} if units is not None and name in (DATA, "mean", "std") else {}
 
 

@@ -134,6 +134,7 @@ class RunOptions:
             checksums=begun is None or begun.get("checksums", False),
             predictors=tuple(predictors if begun is None else begun.get("predictors", ())),
             region_modes=regions,
+            units=getattr(stream, "attributes", {}).get("units", ""),
         )
 
 

@@ -36,7 +36,8 @@ def describe(
         known), ``times`` (name of the time axis), ``time_zone`` (of
         the source: times are in UTC then), ``first_time``, ``last_time`` and ``step`` (median difference)
         where they are known, ``missing`` (fraction of the entries), ``smallest``, ``largest``, ``slices_read``,
-        ``trouble`` (at what reading stopped: a run would, too), ``notices``; None for what is unknown.
+        ``trouble`` (at what reading stopped: a run would, too), ``unchecked`` (from where on nothing was read, for want
+        of time), ``notices``; None for what is unknown.
 
     Example:
         >>> describe(np.arange(24.0).reshape(4, 3, 2))["largest"]
@@ -53,7 +54,7 @@ def describe(
 def _described(
     stream: PreparedStream, slices: int | None, seconds: float, check: Callable[[int, Any], None]
 ) -> dict[str, Any]:
-    first = problem = None
+    first = problem = unchecked = None
     missing = entries = slices_read = 0
     extremes: list[float] = []
     end = clock.monotonic() + seconds
@@ -67,7 +68,8 @@ def _described(
             missing += item.values.size - observed.size
             if observed.size:
                 extremes += [float(observed.min()), float(observed.max())]
-            if clock.monotonic() > end:
+            if clock.monotonic() > end and slices_read != stream.length:
+                unchecked = f"reading stopped after {seconds:g} seconds: slices from {slices_read} on are not checked"
                 break
         else:
             problem = None if slices_read else f"{stream.name} holds no slices: there is nothing to do"
@@ -90,5 +92,6 @@ def _described(
         "largest": max(extremes, default=None),
         "slices_read": slices_read,
         "trouble": problem,
+        "unchecked": unchecked,
         "notices": stream.notices,
     }

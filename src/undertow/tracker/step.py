@@ -372,7 +372,7 @@ def _held_out(values: Array, expected: Array, mask: Array, slices: Array) -> Arr
     """Some of the observed entries, others in every slice; none where few are observed, nor of the first slice.
 
     By the order of their values, and of equal ones, as in counts and pictures, by what was expected of them: so that it
-    depends neither on their positions nor on the unit. In large slices, where sorting would take a tenth of the step, by
+    depends neither on their positions nor on the unit. In large slices, where sorting takes a tenth of the step, by
     positions that are scattered evenly.
     """
     observed = mask.sum()

@@ -135,6 +135,11 @@ def test_what_wide_tables_cannot_do_is_said(tmp_path, option):
         open_stream(written(tmp_path, FRAME.to_csv()), **option)
 
 
+def test_duplicates_are_no_option_of_a_wide_frame():
+    with pytest.raises(StreamError, match="duplicates is for long tables, and the frame is a wide one: leave it out"):
+        open_stream(FRAME, duplicates="sum")
+
+
 def test_texts_of_a_frame_that_are_dates_are_dates():
     """As `pandas.read_csv` leaves them."""
     texts = ["2026-03-01 00:00", "2026-03-01T01:00", "2026-03-01T03:00Z"]

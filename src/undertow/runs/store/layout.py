@@ -82,6 +82,8 @@ class Layout:
     """Of a tracker: their weights are kept, and what it noticed beyond single entries."""
     region_modes: int = 0
     """The first modes of a picture, in which flagged entries that touch are one alert; 0 where each entry is one."""
+    units: str = ""
+    """Of the values; "" where they are not known. They are written with the arrays, and make no other store."""
 
     @property
     def float_type(self) -> str:
@@ -100,6 +102,8 @@ class Layout:
             found[EVENTS] = ArrayLayout(time, "str", (), chunk, {"long_name": noticed})
         for name in self.keep:
             attributes = {"long_name": SLICE_VARIABLES[name]}
+            if self.units and name != "outlier_probability":
+                attributes["units"] = self.units
             found[name] = ArrayLayout((*time, *self.dims), self.float_type, self.shape, self.chunk, attributes)
         return found
 
@@ -118,6 +122,7 @@ class Layout:
         """Its canonical form, ready for JSON; labels by their digest, since there may be millions."""
         digest = hashlib.sha256(json.dumps(self.labels, default=str).encode()).hexdigest()
         identity = {**vars(self), "labels": digest, "times": self.times.kind}
+        del identity["units"]
         if not self.checksums:
             del identity["checksums"]  # as it was in the checkpoints of such stores
         if not self.predictors:

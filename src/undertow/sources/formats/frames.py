@@ -126,6 +126,8 @@ def _is_number(cell: str) -> bool:
 
 def _wide(held: Held, time: Any, numbers: list[Any], options: SourceOptions) -> Source:
     """One column per entry; several levels of columns are modes."""
+    if options.duplicates is not None:
+        raise StreamError(f"duplicates is for long tables, and {held.title} is a wide one: leave it out")
     xarray = import_extra("xarray", "pandas", "A wide frame")
     if not numbers:
         raise StreamError(f"{held.title} has no columns of numbers: one per entry is needed, or long form with value=…")

@@ -49,6 +49,12 @@ class LabelledArray(Indexed):
         self.time_name = str(time) if not str(time).startswith("phony_dim") else "time"
         self.times = _times(array, time)
 
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The unit of the values, where it is named."""
+        units = self._array.attrs.get("units")
+        return {"units": units} if isinstance(units, str) and units else {}
+
     def read_block(self, start: int, stop: int) -> NDArray[Any]:  # noqa: D102
         part = self._array.isel({self._time: slice(start, stop)})
         values = np.asarray(part.transpose(self._time, ...).values)

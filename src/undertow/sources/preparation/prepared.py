@@ -62,10 +62,15 @@ class PreparedStream:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """What else the source knows, such as where its volumes lie; nothing where slices were cut or resized."""
-        whole = not self._preparation.select and self._preparation.resize is None
+        """What else the source knows: the unit of its values, and where volumes lie unless they were cut or resized."""
         zone = {} if self.time_zone is None else {"time_zone": self.time_zone}
-        return zone | (self._source.attributes if whole else {})
+        known = self._source.attributes
+        return zone | {name: text for name, text in known.items() if self._whole or name == "units"}
+
+    @property
+    def _whole(self) -> bool:
+        """Whether slices are neither cut nor resized."""
+        return not self._preparation.select and self._preparation.resize is None
 
     @property
     def time_zone(self) -> str | None:
@@ -92,6 +97,8 @@ class PreparedStream:
         if self._infinite:
             values = "infinite value was" if self._infinite == 1 else "infinite values were"
             notices.append(f"{self._infinite} {values} taken as missing in {self.name}")
+        if not self._whole and "nifti" in self._source.attributes:
+            notices.append(f"slices of {self.name} are cut or resized: where its volumes lie (the affine) is not kept")
         return notices
 
     @property
