@@ -12,7 +12,7 @@ from rich.console import Console
 from undertow.cli.bench_cluster import capacity, engines, sharded
 from undertow.cli.bench_criteria import Jobs, UnseenSeed, ablation, regret, tracker
 from undertow.cli.bench_tables import OUT, Data, Out, show_tables
-from undertow.cli.bench_times import compilation, cost, fleet, layouts, run_overhead, speed, start, video
+from undertow.cli.bench_times import compilation, cost, film, fleet, layouts, run_overhead, speed, start, video
 from undertow.cli.terminal import show_file
 
 if TYPE_CHECKING:
@@ -204,6 +204,7 @@ def foreground(
 
 
 bench.command()(cost)
+bench.command()(film)
 bench.command()(start)
 bench.command()(layouts)
 bench.command(name="compile")(compilation)

@@ -97,6 +97,17 @@ def video(
     study(sizes(shape), slices, observed, plain, typer.echo)
 
 
+def film(
+    shape: Shape = "144x176",
+    frames: Annotated[int, typer.Option(min=40, help="Of each film.")] = 120,
+) -> None:
+    """Frames a second of a whole `undertow run` on a generated MP4 file, grey and in colour, and its alerts."""
+    from undertow.lab.studies.film import film as study
+
+    rows, columns = sizes(shape)
+    show_tables(lambda bars: [study((rows, columns), frames)])
+
+
 def cost(
     shape: Annotated[list[str] | None, typer.Option(help="Only this one, 144x176; give it again for another.")] = None,
     slices: Annotated[int, typer.Option(min=4, help="Of each run.")] = 60,

@@ -66,6 +66,17 @@ def write_video(
             container.mux(stream.encode())
 
 
+def encoded(pictures: NDArray[np.uint8], path: Path, frames_per_second: float) -> None:
+    """Pictures (T, rows, columns, 3), of even size, as a video file."""
+    import av
+
+    with av.open(str(path), "w") as container:
+        stream = _stream(container, pictures.shape[1:], frames_per_second)
+        for picture in pictures:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode())
+
+
 def masked(probability: NDArray[Any], threshold: float) -> NDArray[np.uint8]:
     """White where one of the colours is flagged (rows, columns, 3); the last row and column twice to be even."""
     white = filled(_pixels(probability).max(axis=-1) >= threshold)

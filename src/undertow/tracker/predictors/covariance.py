@@ -22,8 +22,8 @@ from undertow.tracker.predictors.base import Given, Prediction
 
 RANK = 24
 """r, directions that are kept."""
-LARGE_SLICE, LARGE_RANK = 12_000, 8
-"""Entries from which on fewer are kept: they cost more there than they are worth."""
+LARGE_SLICE, LARGE_RANK, LARGE_SHRINKAGE = 12_000, 8, 0.02
+"""Entries from which on fewer are kept, and shrinkage is not chosen: trying all takes longer there than learning."""
 SHRINKAGES = np.array([0.005, 0.02, 0.1, 0.3], np.float32)
 """Fractions of every entry's variance that are its own at least: the one that has predicted best lately counts."""
 SHRINKAGE_MEMORY = 0.97
@@ -101,7 +101,9 @@ class Covariance:
         return after, fitted.mean
 
     def _losses(self, state: CovarianceState, given: Given) -> Array:
-        """Of each of `SHRINKAGES`, relative to the smallest of this slice (S,)."""
+        """Of each of `SHRINKAGES`, relative to the smallest of this slice (S,); of large slices none is tried."""
+        if given.values.size > LARGE_SLICE:
+            return jnp.zeros_like(state.losses)
 
         def loss(shrinkage: Array) -> Array:
             made = _left_out(self._fitted(state, given, shrinkage), given)
@@ -153,7 +155,9 @@ def _left_out(fitted: _Fitted, given: Given) -> Prediction:
 
 
 def _shrinkage(state: CovarianceState) -> Array:
-    """The one that has predicted best; the least where they are alike."""
+    """The one that has predicted best, the least where they are alike; of large slices always the same."""
+    if state.mean.shape[-1] > LARGE_SLICE:
+        return jnp.asarray(LARGE_SHRINKAGE, state.mean.dtype)
     return jnp.asarray(SHRINKAGES)[jnp.argmin(state.losses)]
 
 
