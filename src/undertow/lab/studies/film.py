@@ -74,5 +74,5 @@ def painted(scene: Scene, colour: bool) -> NDArray[np.uint8]:
 def masks(store: Path, known: tuple[int, ...]) -> NDArray[np.bool_]:
     """Of these frames: what is flagged in any colour, gaps filled."""
     held = open_store(store)
-    flagged = (held.slice("outlier_probability", number) > 0.5 for number in known)
-    return np.stack([filled(one.any(axis=-1) if one.ndim == 3 else one) for one in flagged])
+    likely = (held.slice("outlier_probability", number) for number in known)
+    return np.stack([filled((one.max(axis=-1) if one.ndim == 3 else one) > 0.5) for one in likely])

@@ -140,7 +140,8 @@ def _weights(scores: Array) -> list[Array]:
 
 def _averaged(weights: list[Array], rows: Array) -> Array:
     """Mean of the filters (K, n) → (n,)."""
-    return reduce(jnp.add, (weight * row for weight, row in zip(weights, rows, strict=True)))
+    mean: Array = reduce(jnp.add, (weight * row for weight, row in zip(weights, rows, strict=True)))
+    return mean
 
 
 def _noise(state: LevelState) -> Array:
