@@ -129,7 +129,7 @@ def test_dead_sensors_are_one_incident_until_they_move():
     changes, _ = watched(planted(change))
     found = only(changes)
     assert (found.kind, found.since, found.until, found.count) == ("dead", 70, 99, 2)
-    assert "same number for ever" in found.sentence
+    assert "repeat one number each" in found.sentence
 
 
 @pytest.mark.slow

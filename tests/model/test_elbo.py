@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bounds import MODELS, bound, left
+from bounds import MODELS, bound, left, slice_sums
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,9 +55,9 @@ def coordinate_steps(model, settings, shape):
     if model is contaminated:
         own = {
             "ρ": lambda o, w, _, r, v: updates.update_probability(o, w, r**2 + v)[0],
-            "π": lambda o, w, s, r, v: updates.update_rate(settings, o, s, updates.slice_sums(o, w, r**2 + v)),
-            "κ": lambda o, w, s, r, v: updates.update_ratio(settings, o, s, updates.slice_sums(o, w, r**2 + v)),
-            "φ": lambda o, w, _, r, v: updates.update_slice_scale(o, updates.slice_sums(o, w, r**2 + v)),
+            "π": lambda o, w, s, r, v: updates.update_rate(settings, o, s, slice_sums(o, w, r**2 + v)),
+            "κ": lambda o, w, s, r, v: updates.update_ratio(settings, o, s, slice_sums(o, w, r**2 + v)),
+            "φ": lambda o, w, _, r, v: updates.update_slice_scale(o, slice_sums(o, w, r**2 + v)),
             "τ": lambda o, w, s, r, v: updates.update_noise(settings, o, w, s, r**2 + v),
             "α": lambda o, w, s, r, v: updates.update_pooling(o, w, s, r**2 + v),
         }

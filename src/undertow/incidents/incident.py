@@ -93,7 +93,7 @@ class Incident:
 
     def _what(self) -> str:
         if self.kind == "dead":
-            return f"{self.where}: {'gives' if self.count == 1 else 'give'} the same number for ever"
+            return f"{self.where}: {'repeats one number' if self.count == 1 else 'repeat one number each'}"
         if self.kind == "scene":
             return "the whole scene has changed"
         size = f"{_rounded(self.std, 2)} standard deviations ({_rounded(self.amount, 3)}) {_SIDES[self.side]}"

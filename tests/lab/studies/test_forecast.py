@@ -13,12 +13,12 @@ VALUES[7, 1] = np.nan
 
 @pytest.fixture
 def rows(monkeypatch):
-    row = forecast.Row("tiny", lambda folder: Recording(VALUES, "nobody"), len(VALUES), DAY, 1)
+    row = forecast.ForecastRow("tiny", lambda folder: Recording(VALUES, "nobody"), len(VALUES), DAY, 1)
 
     def gone(folder):
         raise FileNotFoundError("gone.npz is not there")
 
-    monkeypatch.setattr(forecast, "ROWS", {"tiny": row, "gone": forecast.Row("gone", gone, 9, 2, 1)})
+    monkeypatch.setattr(forecast, "ROWS", {"tiny": row, "gone": forecast.ForecastRow("gone", gone, 9, 2, 1)})
 
     def exact(values, period):
         for now in range(len(values)):

@@ -7,13 +7,13 @@ import pytest
 
 from undertow.lab.reporter import Silent
 from undertow.lab.studies import smoothing as study
-from undertow.lab.studies.forecast import Row
+from undertow.lab.studies.forecast import ForecastRow
 
 
 def test_errors_are_those_of_hidden_entries_after_the_first_slices(monkeypatch):
     truth = np.random.default_rng(0).uniform(1, 2, (60, 6, 5))
     truth[:, 0, 0] = np.nan
-    row = Row("made", lambda folder: SimpleNamespace(values=truth), 60, 10, 7)
+    row = ForecastRow("made", lambda folder: SimpleNamespace(values=truth), 60, 10, 7)
     monkeypatch.setattr(study, "ROWS", {"made": row})
     shares = []
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bounds import bound
+from bounds import bound, slice_sums
 
 import undertow as ut
 from undertow.lab.synthetic.streams import drifting
@@ -202,7 +202,7 @@ def test_a_short_window_and_its_statistics_know_as_much_as_a_long_window():
     np.testing.assert_allclose(other.precision[active], one.precision[active], rtol=1e-10)
     one, other = (
         updates.update_rate(
-            settings, case.outliers, omega, updates.slice_sums(case.outliers, case.window, case.window.values**2)
+            settings, case.outliers, omega, slice_sums(case.outliers, case.window, case.window.values**2)
         )
         for case, omega in zip((whole, core), omegas, strict=True)
     )
@@ -237,9 +237,9 @@ def coordinate_steps(settings, shape):
 
     own = {
         "ρ": lambda o, w, _, e: updates.update_probability(o, w, e)[0],
-        "π": lambda o, w, s, e: updates.update_rate(settings, o, s, updates.slice_sums(o, w, e)),
-        "κ": lambda o, w, s, e: updates.update_ratio(settings, o, s, updates.slice_sums(o, w, e)),
-        "φ": lambda o, w, _, e: updates.update_slice_scale(o, updates.slice_sums(o, w, e)),
+        "π": lambda o, w, s, e: updates.update_rate(settings, o, s, slice_sums(o, w, e)),
+        "κ": lambda o, w, s, e: updates.update_ratio(settings, o, s, slice_sums(o, w, e)),
+        "φ": lambda o, w, _, e: updates.update_slice_scale(o, slice_sums(o, w, e)),
         "τ": lambda o, w, s, e: updates.update_noise(settings, o, w, s, e),
     }
     steps = {f"axis {axis}": axis_step(axis) for axis in [*range(1, len(shape) + 1), 0]}

@@ -3,6 +3,7 @@
 import dense
 import numpy as np
 import pytest
+from bounds import slice_sums
 from scipy.special import digamma, expit
 
 from undertow.model import elbo, types
@@ -35,14 +36,14 @@ def test_probabilities_rate_ratio_and_scales(shape, size, length):
 
     rho = s["probability"]
     per_entry = omega.reshape(-1, *[1] * len(shape))
-    for found, expected in zip(sums, updates.slice_sums(new, core.window, square), strict=True):
+    for found, expected in zip(sums, slice_sums(new, core.window, square), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
-    sums = updates.slice_sums(core.outliers, core.window, square)
+    sums = slice_sums(core.outliers, core.window, square)
     new = updates.update_rate(settings, core.outliers, omega, sums)
     np.testing.assert_allclose(new.rate_a, 0.02 * 50 + (per_entry * rho).sum(), rtol=1e-10)
     np.testing.assert_allclose(new.rate_b, 0.98 * 50 + (per_entry * mask * (1 - rho)).sum(), rtol=1e-10)
 
-    larger = updates.slice_sums(core.outliers, core.window, square * 100)
+    larger = slice_sums(core.outliers, core.window, square * 100)
     new = updates.update_ratio(settings, core.outliers, omega, larger)
     expected = (per_entry * rho * tau * square * 100).sum() / (per_entry * rho).sum()
     np.testing.assert_allclose(new.ratio, max(expected, 30, s["slice_scale"].max()), rtol=1e-10)

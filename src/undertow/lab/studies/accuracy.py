@@ -30,7 +30,7 @@ Numbers = dict[str, dict[str, list[dict[str, float | None]]]]
 
 
 @dataclass(frozen=True)
-class Row:
+class AccuracyRow:
     """One case, settings for it, and the error that the default preset is to reach with them."""
 
     name: str
@@ -42,31 +42,33 @@ class Row:
 
 _FULL, _SPARSE, _SEVERE = Condition(1.0, 0.02), Condition(0.15, 0.02), Condition(0.1, 0.1)
 ROWS = (
-    Row("40×40 r5, full", "drifting", _FULL, {"max_rank": 12, "window": 10, "forgetting": 0.9}, 0.035),
-    Row("40×40 r5, 15 % observed", "drifting", _SPARSE, {"max_rank": 5, "window": 10, "forgetting": 0.8}, 0.092),
-    Row(
+    AccuracyRow("40×40 r5, full", "drifting", _FULL, {"max_rank": 12, "window": 10, "forgetting": 0.9}, 0.035),
+    AccuracyRow(
+        "40×40 r5, 15 % observed", "drifting", _SPARSE, {"max_rank": 5, "window": 10, "forgetting": 0.8}, 0.092
+    ),
+    AccuracyRow(
         "50×50 r10, 10 % outliers, 10 % observed",
         "drifting_rank10",
         _SEVERE,
         {"max_rank": 16, "window": 20, "forgetting": 0.95},
         0.22,
     ),
-    Row(
+    AccuracyRow(
         "20×20×10 r4, 5 % outliers, 30 % observed",
         "drifting_3way",
         Condition(0.3, 0.05),
         {"max_rank": 8, "window": 10, "forgetting": 0.9},
         0.035,
     ),
-    Row("authors' 40×40 r5, full", "authors", _FULL, {"max_rank": 10, "window": 10, "forgetting": 0.9}, 0.0021),
-    Row(
+    AccuracyRow("authors' 40×40 r5, full", "authors", _FULL, {"max_rank": 10, "window": 10, "forgetting": 0.9}, 0.0021),
+    AccuracyRow(
         "authors' 40×40 r5, 15 % observed",
         "authors",
         _SPARSE,
         {"max_rank": 10, "window": 20, "forgetting": 0.95},
         0.0042,
     ),
-    Row(
+    AccuracyRow(
         "authors' 50×50 r10, 10 % outliers, 10 % observed",
         "authors_rank10",
         _SEVERE,
@@ -108,7 +110,7 @@ def accuracy(seeds: Sequence[int], store: ResultStore, reporter: Reporter) -> tu
     return table, numbers
 
 
-def measure(row: Row, case: Case, name: str, store: ResultStore, reporter: Reporter) -> dict[str, float | None]:
+def measure(row: AccuracyRow, case: Case, name: str, store: ResultStore, reporter: Reporter) -> dict[str, float | None]:
     """Error, F1, rank and calibration of one column of Undertow, or of a naive method, on one case."""
     method = ROBUST_CP if name in UNDERTOW else ALL_METHODS["undertow" if name == "default" else name]
     found = evaluate(case, method, _settings(row, name), store, reporter)
@@ -119,7 +121,7 @@ def measure(row: Row, case: Case, name: str, store: ResultStore, reporter: Repor
     return {"error": error, "f1": known["outlier_f1"], "rank": known["rank"], "within": known["coverage"]}
 
 
-def _settings(row: Row, name: str) -> dict[str, Any]:
+def _settings(row: AccuracyRow, name: str) -> dict[str, Any]:
     if name not in UNDERTOW:
         return {}
     # The window of "fast" is part of it.

@@ -35,7 +35,7 @@ PAPER_PRESET = ("undertow_paper", "undertow_paper_converged")
 
 
 @dataclass(frozen=True)
-class Row:
+class FidelityRow:
     """A case, and the figures of the original codes on it; None where there is none."""
 
     name: str
@@ -56,44 +56,46 @@ _FULL, _SPARSE, _SEVERE, _THREE_WAY = (
     Condition(0.3, 0.05),
 )
 ROWS = (
-    Row(
+    FidelityRow(
         "drifting 40x40 r5, full",
         "drifting",
         _FULL,
         {"online_cp": 0.785, "online_sgd": 0.415, "olstec": 0.278, "brtf": 0.581, **_brst(0.512)},
     ),
-    Row(
+    FidelityRow(
         "drifting 40x40 r5, 15 %",
         "drifting",
         _SPARSE,
         {"online_sgd": 0.971, "olstec": 0.878, "brtf": 0.679, **_brst(1.0)},
     ),
-    Row(
+    FidelityRow(
         "drifting 50x50 r10, 10 %, 10 % outliers",
         "drifting_rank10",
         _SEVERE,
         {"online_sgd": 1.516, "olstec": 1.914, "brtf": 0.983, **_brst(1.0)},
     ),
-    Row(
+    FidelityRow(
         "drifting 20x20x10 r4, 30 %, 5 % outliers",
         "drifting_3way",
         _THREE_WAY,
         {"online_sgd": None, "olstec": None, "brtf": 0.726, **_brst(0.733)},
     ),
-    Row("  the same unfolded to 20x200", "drifting_3way_unfolded", _THREE_WAY, {"online_sgd": 0.758, "olstec": 0.791}),
-    Row(
+    FidelityRow(
+        "  the same unfolded to 20x200", "drifting_3way_unfolded", _THREE_WAY, {"online_sgd": 0.758, "olstec": 0.791}
+    ),
+    FidelityRow(
         "authors 40x40 r5, full",
         "authors",
         _FULL,
         {"online_cp": 0.237, "online_sgd": 0.305, "olstec": 0.461, "brtf": 0.102, **_brst(0.107)},
     ),
-    Row(
+    FidelityRow(
         "authors 40x40 r5, 15 %",
         "authors",
         _SPARSE,
         {"online_sgd": 0.503, "olstec": 0.846, "brtf": 0.110, **_brst(0.113)},
     ),
-    Row(
+    FidelityRow(
         "authors 50x50 r10, 10 %, 10 % outliers",
         "authors_rank10",
         _SEVERE,

@@ -24,7 +24,7 @@ from undertow.tracker.estimator import Tracker
 
 
 @dataclass(frozen=True)
-class Row:
+class ForecastRow:
     """A recording.
 
     Attributes:
@@ -45,10 +45,10 @@ class Row:
 ROWS = {
     row.name: row
     for row in (
-        Row("hangzhou", hangzhou.load, 1080, 108, 5),
-        Row("abilene", abilene.load, 2016, 288, 7),
-        Row("chicago", chicago.load, 504, 24, 5),
-        Row("radar", radar.load, 720, 24, 1),
+        ForecastRow("hangzhou", hangzhou.load, 1080, 108, 5),
+        ForecastRow("abilene", abilene.load, 2016, 288, 7),
+        ForecastRow("chicago", chicago.load, 504, 24, 5),
+        ForecastRow("radar", radar.load, 720, 24, 1),
     )
 }
 DAYS_BEFORE = 4
@@ -101,7 +101,7 @@ def forecasts(
     return tables
 
 
-def _judged(ahead: Iterator[Ahead], values: Slices, row: Row, reporter: Reporter) -> list[tuple[float, float]]:
+def _judged(ahead: Iterator[Ahead], values: Slices, row: ForecastRow, reporter: Reporter) -> list[tuple[float, float]]:
     """Mean error and coverage one slice and one day ahead."""
     errors: list[list[tuple[float, float]]] = [[], []]
     for now, look in enumerate(ahead):

@@ -29,7 +29,7 @@ Numbers = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Row:
+class RecordedRow:
     """The first slices of a recording at full size under one condition, the rank of the baselines, and the score."""
 
     name: str
@@ -47,31 +47,31 @@ class Row:
 
 
 ROWS = (
-    Row("Abilene, 50 % hidden", "abilene", Condition(0.5), 300, 5),
-    Row("Abilene, 10 % hidden", "abilene", Condition(0.9), 300, 5),
-    Row("airport hall, 85 % hidden", "airport", Condition(0.15), 60, 15),
-    Row("PINCAT, 85 % hidden", "pincat", Condition(0.15), 50, 15),
-    Row("Sunnybrook 150×150×5, 50 % hidden", "sunnybrook", Condition(0.5), 40, 30),
-    Row("Intel lab, 50 % hidden", "intel_lab", Condition(0.5), 500, 4),
-    Row("lobby, foreground F", "lobby", Condition(1.0), 330, 15, "foreground_f"),
-    Row("Hangzhou metro, 50 % hidden", "hangzhou", Condition(0.5), 400, 10),
-    Row("radar traffic, 30 % of the seen hidden", "radar", Condition(0.7), 400, 5),
-    Row("Chicago taxi, 50 % hidden", "chicago", Condition(0.5), 300, 10),
-    Row("Abilene, 20 % hidden, 10 % outliers × 2", "abilene_raised", Condition(0.8, 0.1, 2.0), 300, 5),
-    Row("Abilene, 30 % hidden, 15 % outliers × 3", "abilene_raised", Condition(0.7, 0.15, 3.0), 300, 5),
-    Row("Abilene, 50 % hidden, 20 % outliers × 4", "abilene_raised", Condition(0.5, 0.2, 4.0), 300, 5),
-    Row("Abilene, 70 % hidden, 20 % outliers × 5", "abilene_raised", Condition(0.3, 0.2, 5.0), 300, 5),
+    RecordedRow("Abilene, 50 % hidden", "abilene", Condition(0.5), 300, 5),
+    RecordedRow("Abilene, 10 % hidden", "abilene", Condition(0.9), 300, 5),
+    RecordedRow("airport hall, 85 % hidden", "airport", Condition(0.15), 60, 15),
+    RecordedRow("PINCAT, 85 % hidden", "pincat", Condition(0.15), 50, 15),
+    RecordedRow("Sunnybrook 150×150×5, 50 % hidden", "sunnybrook", Condition(0.5), 40, 30),
+    RecordedRow("Intel lab, 50 % hidden", "intel_lab", Condition(0.5), 500, 4),
+    RecordedRow("lobby, foreground F", "lobby", Condition(1.0), 330, 15, "foreground_f"),
+    RecordedRow("Hangzhou metro, 50 % hidden", "hangzhou", Condition(0.5), 400, 10),
+    RecordedRow("radar traffic, 30 % of the seen hidden", "radar", Condition(0.7), 400, 5),
+    RecordedRow("Chicago taxi, 50 % hidden", "chicago", Condition(0.5), 300, 10),
+    RecordedRow("Abilene, 20 % hidden, 10 % outliers × 2", "abilene_raised", Condition(0.8, 0.1, 2.0), 300, 5),
+    RecordedRow("Abilene, 30 % hidden, 15 % outliers × 3", "abilene_raised", Condition(0.7, 0.15, 3.0), 300, 5),
+    RecordedRow("Abilene, 50 % hidden, 20 % outliers × 4", "abilene_raised", Condition(0.5, 0.2, 4.0), 300, 5),
+    RecordedRow("Abilene, 70 % hidden, 20 % outliers × 5", "abilene_raised", Condition(0.3, 0.2, 5.0), 300, 5),
 )
 
 
-def chosen(part: str) -> list[Row]:
+def chosen(part: str) -> list[RecordedRow]:
     """The rows whose name holds `part`; an unknown one is answered with the known names."""
     known = {row.name: row for row in ROWS}
     return pick("row", [name for name in known if part in name] or [part], known)
 
 
 def recorded(
-    rows: Sequence[Row],
+    rows: Sequence[RecordedRow],
     seeds: Sequence[int],
     store: ResultStore,
     reporter: Reporter,
@@ -109,7 +109,7 @@ def recorded(
     return table, numbers
 
 
-def _evaluations(row: Row, seeds: int, published: bool, folder: Folder) -> int:
+def _evaluations(row: RecordedRow, seeds: int, published: bool, folder: Folder) -> int:
     """How many evaluations a row takes, those already done included."""
     case = row.case(0, folder)
     searched = [] if published else [ALL_METHODS[name] for name in BASELINES]
@@ -118,13 +118,13 @@ def _evaluations(row: Row, seeds: int, published: bool, folder: Folder) -> int:
 
 
 def _in_hindsight(
-    row: Row, cases: Sequence[Case], method: Method, store: ResultStore, reporter: Reporter
+    row: RecordedRow, cases: Sequence[Case], method: Method, store: ResultStore, reporter: Reporter
 ) -> Best | None:
     own = [_settings(row, case, method) for case in cases]
     return hindsight(cases, method, own, store, reporter, row.score)
 
 
-def _settings(row: Row, case: Case, method: Method) -> Settings:
+def _settings(row: RecordedRow, case: Case, method: Method) -> Settings:
     """A method's own settings for the case, with the row's rank."""
     settings = method.settings(case)
     return {**settings, "rank": row.rank} if "rank" in settings else settings
@@ -138,7 +138,7 @@ def _cell(found: list[dict[str, Any]], name: str) -> str:
     )
 
 
-def _best_other(row: Row, found: list[dict[str, Any]]) -> str:
+def _best_other(row: RecordedRow, found: list[dict[str, Any]]) -> str:
     """The best of all columns but Undertow's, in hindsight where there is one."""
     sign = -1 if SCORES[row.score].better == "high" else 1
     means = {
@@ -153,7 +153,7 @@ def _best_other(row: Row, found: list[dict[str, Any]]) -> str:
     return f"{means[best]:.4f} {best.removesuffix(' in hindsight')}"
 
 
-def measure(row: Row, case: Case, store: ResultStore, reporter: Reporter) -> dict[str, Any]:
+def measure(row: RecordedRow, case: Case, store: ResultStore, reporter: Reporter) -> dict[str, Any]:
     """Every method on one case: its score; of Undertow also the calibration."""
     found: dict[str, Any] = {}
     for name in ("undertow", *BASELINES):

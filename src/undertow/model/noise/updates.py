@@ -6,7 +6,6 @@ Each is an exact coordinate step of the ELBO, given E r² = (y − m̄ − x̄)�
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -61,12 +60,6 @@ class SliceSums(NamedTuple):
     flagged: Array
     outlying: Array
     usual: Array
-
-
-def slice_sums(state: Contaminated, window: Window, square: Array) -> SliceSums:
-    """The sums by ρ as it is."""
-    sums: SliceSums = jax.vmap(partial(_sums, state))(window.mask, state.probability, square)
-    return sums
 
 
 def _sums(state: Contaminated, mask: Array, probability: Array, square: Array) -> SliceSums:

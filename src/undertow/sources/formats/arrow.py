@@ -16,7 +16,7 @@ from undertow.sources.base import JSON, StreamError
 from undertow.sources.errors import check_slice_shape, import_extra
 from undertow.sources.formats.arrays import TIME_NAMES
 from undertow.sources.formats.base import Raw, Source, count_in
-from undertow.sources.formats.history import History
+from undertow.sources.formats.history import RunningDigest
 from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
 from undertow.sources.formats.table import open_table
 from undertow.sources.options import SourceOptions, first_bytes
@@ -116,7 +116,7 @@ class ArrowSlices(Source):
 
     def _read_pipe(self, pipe: ArrowPipe, position: Mapping[str, JSON] | None) -> Iterator[Raw]:
         """Every slice from the beginning of the pipe: those that were done are compared, not passed on."""
-        history = History(self.name, position, is_pipe=True)
+        history = RunningDigest(self.name, position, is_pipe=True)
         if position is not None and not history.is_known:
             self.notices.append(history.unchecked())
         batch_done, row_done = (count_in(position, key, self.name) for key in ("batch", "row"))

@@ -13,7 +13,7 @@ RESEND = (
 )
 
 
-class History:
+class RunningDigest:
     """Running digest over everything before a position, and the digest after the first slice alone.
 
     The first one is compared as soon as it is there: a pipe with other data is refused at its first slice, not once it

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from undertow.sources.base import JSON, BadInputError, StreamError
 from undertow.sources.errors import check_slice_shape, import_extra, left_out
 from undertow.sources.formats.base import Raw, Source, count_in
-from undertow.sources.formats.history import History
+from undertow.sources.formats.history import RunningDigest
 from undertow.sources.formats.lines import LineBlocks, LineFile, LinePipe
 from undertow.sources.formats.rows import Batch, Columns, Rows, columns_of
 from undertow.sources.formats.table import open_table
@@ -43,7 +43,7 @@ class JSONSlices(Source):
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
         done = count_in(position, "offset", self.name)
-        history = History(self.name, position, is_pipe=self._lines.is_pipe)
+        history = RunningDigest(self.name, position, is_pipe=self._lines.is_pipe)
         if done and not history.is_known:
             self.notices.append(history.unchecked())
         end = 0

@@ -21,7 +21,7 @@ from undertow.sources.capacity import LabelSlots
 from undertow.sources.errors import MAX_SLICE_ENTRIES, shortened
 from undertow.sources.formats.base import Raw, Source, count_in
 from undertow.sources.formats.counted import Counted
-from undertow.sources.formats.history import History
+from undertow.sources.formats.history import RunningDigest
 from undertow.sources.formats.rows import Batch, Rows, mapped
 from undertow.sources.formats.sorted_rows import SortedRows
 from undertow.sources.formats.survey import Survey, time_runs
@@ -77,7 +77,7 @@ class Table(Source):
         return self._survey is not None and self.length is not None and not self._survey.in_order
 
     def read(self, position: Mapping[str, JSON] | None) -> Iterator[Raw]:  # noqa: D102
-        history = History(self.name, position, is_pipe=self._rows.is_pipe)
+        history = RunningDigest(self.name, position, is_pipe=self._rows.is_pipe)
         done = rows = 0
         if position is not None and history.is_known:
             done, rows = (count_in(position, key, self.name) for key in ("slices", "rows"))
