@@ -12,7 +12,8 @@ ADVICE: dict[Flags, str] = {
     Flags.EMPTY: "nothing was observed in this slice: the low rank is the prior's guess, see std",
     Flags.NOT_CONVERGED: "the sweeps ended at max_iterations (default 30, 6 in the paper's preset, by "
     "intention) before the slice converged: raise it if this goes on, for example with --set max_iterations=60",
-    Flags.RANK_FULL: "all max_rank components are in use: raise max_rank if the error matters more than the time",
+    Flags.RANK_FULL: "all components that there may be are in use: raise max_rank of a RobustCP if the error matters "
+    "more than the time",
     Flags.RANK_ZERO: "no structure was found above the noise: wait for more slices, or lengthen the window",
     Flags.MANY_OUTLIERS: "most of this slice does not fit the factors: the scene has changed, or the slice is bad",
     Flags.CHANGED: "this slice did not fit what was learned before it: the scene has changed, "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import cached_property
-from typing import Any, Self, cast
+from numbers import Real
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,13 @@ from undertow.view.names import Names, in_words
 from undertow.view.table import Table
 
 Floats = NDArray[np.floating[Any]]
+
+
+class Interval(NamedTuple):
+    """Bounds of every entry: arrays as those of the result that gives them."""
+
+    lower: Any
+    upper: Any
 
 
 class Result:
@@ -101,6 +109,22 @@ class Result:
     def std(self) -> Floats:
         """Predictive standard deviation: about 95 % of new, clean observations fall within ±1.96 std of `mean`."""
         return self._array("std")
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Where this fraction of new, clean observations lies, by quantiles on the scale of the stream.
+
+        On a curved scale it is not symmetric about `mean`, and does not reach below zero where nothing ever did; on the
+        linear one that of 95 % is `mean` ± 1.96 `std`.
+
+        Args:
+            level: The fraction, above 0 and below 1.
+        """
+        given: Any = level
+        if isinstance(given, bool) or not isinstance(given, Real):
+            raise TypeError(f"level must be a number, got {level!r}: 0.95 is the interval of 95 %.")
+        if not 0 < level < 1:
+            raise ValueError(f"level must be above 0 and below 1, got {level!r}: 0.95 is the interval of 95 %.")
+        return Interval(*(self._labelled(one) for one in self._ends(float(level))))
 
     @cached_property
     def low_rank_std(self) -> Floats:
@@ -276,7 +300,8 @@ class Result:
         arrays = {name: self.plain(name) for name in ("mean", "std", "outliers")}
         title = f"{self._flagged()} flagged, {', '.join(self.status.codes) or 'ok'}"
         probability = self.plain("outlier_probability")
-        return slices.SliceView(self._names, title, **arrays, probability=probability, data=self._observed())
+        data, bounds = self._observed(), self._ends(0.95)
+        return slices.SliceView(self._names, title, **arrays, probability=probability, data=data, bounds=bounds)
 
     def _flagged(self) -> str:
         count = int(np.count_nonzero(self.plain("outlier_probability") > 0.5))
@@ -352,7 +377,19 @@ class Result:
             return values
         if name == "low_rank" and not hasattr(self._output, name):
             name = "mean"
-        values = getattr(self._output, name)()
+        return self._of_present(getattr(self._output, name)())
+
+    def _ends(self, level: float) -> tuple[Floats, Floats]:
+        """The interval in NumPy."""
+        if self._fleet is not None:
+            fleet, position = self._fleet
+            lower, upper = fleet._ends(level)
+            return lower[position], upper[position]
+        lower, upper = self._output.interval(level)
+        return self._of_present(lower), self._of_present(upper)
+
+    def _of_present(self, values: Floats) -> Floats:
+        """NaN for members without a slice."""
         if self.present is None or self.present.all():
             return values
         return np.where(self.present.reshape(-1, *([1] * (values.ndim - 1))), values, np.nan)

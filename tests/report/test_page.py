@@ -62,7 +62,7 @@ def test_the_page_shows_summary_curves_pictures_alerts_and_settings(tmp_path):
         assert words in text
     found = xr.open_zarr(tmp_path / "s.zarr")
     assert f"<b>{float(found['observed'].mean()):.1%}</b>" in text
-    assert "<b>5</b> slices: all max_rank components are in use" in text
+    assert "<b>5</b> slices: all components that there may be are in use" in text
 
 
 def test_nothing_in_the_data_becomes_part_of_the_page(tmp_path):

@@ -9,8 +9,11 @@ import pytest
 
 import undertow as ut
 from undertow.inputs.dense import as_slice
-from undertow.tracker import step
+from undertow.tracker import answering, judging, weighing
+from undertow.tracker.core import fresh_core
 from undertow.tracker.frame import Frame, choose
+from undertow.tracker.holding_out import held_out
+from undertow.tracker.predictors import registry
 from undertow.tracker.predictors.base import Prediction
 from undertow.tracker.predictors.cp import Regression
 from undertow.tracker.scales import LINEAR, LOG, ROOT
@@ -119,15 +122,15 @@ def test_a_new_predictor_is_one_line(monkeypatch):
     def judged():
         nothing = Prediction(*(jnp.full(6, jnp.nan),) * 3)
         mask = jnp.ones(6, bool)
-        return step.judge.__wrapped__(step.init(6, 0), jnp.ones(6), mask, jnp.int32(0), nothing, ())
+        return judging.judge.__wrapped__(fresh_core(6, 0), jnp.ones(6), mask, jnp.int32(0), nothing, ())
 
     sizes = []
-    for others in (step.OTHERS, (*step.OTHERS, Half())):
+    for others in (registry.OTHERS, (*registry.OTHERS, Half())):
         names = ("level", *(name for one in others for name in one.names), "season")
-        monkeypatch.setattr(step, "OTHERS", others)
-        monkeypatch.setattr(step, "NAMES", names)
+        monkeypatch.setattr(registry, "OTHERS", others)
+        monkeypatch.setattr(registry, "NAMES", names)
         verdict = jax.eval_shape(lambda: judged())  # a new function: what was traced before must not be found
-        sizes.append((len(names), *verdict.weights.shape, verdict.means.shape[0]))
+        sizes.append((len(names), *verdict.weighing.weights.shape, verdict.means.shape[0]))
     assert np.diff(sizes, axis=0).tolist() == [[1, 1, 1]]
 
 
@@ -138,13 +141,13 @@ def test_the_first_slice_leaves_the_types_of_all_arrays():
         said = Prediction(values, values, values)
         design, row = jnp.outer(values, values[:4]), values[:4]
         regressions = (Regression(design, row, row, values, values, values, values),) * 2
-        verdict = step.judge(core, values, mask, scale, said, regressions)
-        return step.learn(core, verdict, values, mask, scale, values, (values, values))[0]
+        verdict = judging.judge(core, values, mask, scale, said, regressions)
+        return answering.learn(core, verdict, values, mask, scale, values, (values, values))[0]
 
     def avals(core):
         return jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype, leaf.weak_type), core)
 
-    before = jax.eval_shape(lambda: step.init(30, 2))
+    before = jax.eval_shape(lambda: fresh_core(30, 2))
     values, mask = jax.ShapeDtypeStruct((30,), jnp.float32), jax.ShapeDtypeStruct((30,), bool)
     assert avals(jax.eval_shape(after, before, values, mask, jax.ShapeDtypeStruct((), jnp.int32))) == avals(before)
 
@@ -154,7 +157,7 @@ def test_the_middle_of_rows_is_the_median_of_those_that_are_there(rows):
     x = np.random.default_rng(rows).normal(size=(rows, 5)).astype(np.float32)
     absent = np.arange(rows) % 3 == 1
     for missing in (absent, absent & False):
-        found = step.middle(jnp.asarray(x), jnp.asarray(missing))
+        found = weighing.middle(jnp.asarray(x), jnp.asarray(missing))
         np.testing.assert_allclose(found, np.median(x[~missing], axis=0), rtol=1e-6)
 
 
@@ -187,10 +190,10 @@ def test_equal_values_are_held_out_by_what_was_expected_of_them():
     values, expected, mask = draw.poisson(0.7, 60).astype(np.float32), draw.normal(size=60), draw.random(60) < 0.8
     order = draw.permutation(60)
     for number in range(1, 20):
-        held = step._held_out(jnp.asarray(values), jnp.asarray(expected), jnp.asarray(mask), jnp.int32(number))
-        other = step._held_out(*(jnp.asarray(part[order]) for part in (values, expected, mask)), jnp.int32(number))
+        held = held_out(jnp.asarray(values), jnp.asarray(expected), jnp.asarray(mask), jnp.int32(number))
+        other = held_out(*(jnp.asarray(part[order]) for part in (values, expected, mask)), jnp.int32(number))
         np.testing.assert_array_equal(np.asarray(held)[order], other)
-    assert not step._held_out(jnp.asarray(values), jnp.asarray(expected), jnp.asarray(mask), jnp.int32(0)).any()
+    assert not held_out(jnp.asarray(values), jnp.asarray(expected), jnp.asarray(mask), jnp.int32(0)).any()
 
 
 def test_first_slices_are_learned_anew_only_where_much_is_off_and_all_are_there():

@@ -82,7 +82,7 @@ def ablation(
     \b
       undertow bench ablation --rows student,walks --method cp --set preset=fast --replace robust=false
       undertow bench ablation --rows low-rank- --method cp --replace OVER_RELAXATION=0 --replace TOO_WIDE=0
-      undertow bench ablation --rows walks --replace tracker.huber.TIGHT=3 --replace tracker.step.SUSPICIOUS=1e9
+      undertow bench ablation --rows walks --replace tracker.huber.TIGHT=3 --replace tracker.judging.SUSPICIOUS=1e9
     """
     from undertow.lab.models import DEFAULT
     from undertow.lab.studies.entries import entries, variants

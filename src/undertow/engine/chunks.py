@@ -23,7 +23,7 @@ from undertow.engine.learner import Learner
 from undertow.engine.memory import check_fleet_memory
 from undertow.engine.output import CrossPrediction, Output, gathered
 from undertow.engine.slots import slots
-from undertow.engine.state import State, precision
+from undertow.engine.state import State, negative, precision
 from undertow.inputs.dense import Slice
 from undertow.inputs.scaling import Scaling, first_units
 from undertow.inputs.split import half_of_shape
@@ -122,6 +122,7 @@ class Chunks:
             could_predict=predicting[self.rows],
             noticed=verdict.flags,
             repeating_since=verdict.since,
+            negative=self._negative(chunks),
         )
         self.chunks = list(chunks)
         self._units = self._units.copy()
@@ -267,6 +268,10 @@ class Chunks:
         for steps in np.unique(self.steps[predicting]):
             halves[self.steps == steps] = half_of_shape(self._shape, int(steps))
         return halves
+
+    def _negative(self, chunks: Sequence[Core]) -> tuple[Any, ...] | None:
+        with precision(self.config):
+            return negative(self.config, chunks, members=True)
 
     def _joined(self, predictions: Sequence[Any]) -> CrossPrediction:
         """The cross-predictions of all chunks, members first."""

@@ -16,13 +16,14 @@ import numpy as np
 from undertow.engine.capacity import missing_capacity, separable, with_entry_capacity, with_fitting_slots
 from undertow.engine.exclusive import check_process
 from undertow.engine.output import CrossPrediction, Output
-from undertow.engine.state import State, blank, init, precision
+from undertow.engine.state import State, blank, init, negative, precision
 from undertow.inputs.packing import packed, unpacked, unpadded, unsorted_entry_index
 from undertow.inputs.scaling import Scaling, first_unit
 from undertow.inputs.sparse import AnySlice, as_any_slice, validated_indices
 from undertow.inputs.split import half
 from undertow.inputs.transfer import DeviceSlice
 from undertow.model.phases import infer as model
+from undertow.model.report import Report
 from undertow.model.step import step as model_step
 from undertow.results import Result
 
@@ -88,9 +89,9 @@ def step_donating(
             missing_capacity(state),
             given.entry_index(),
         )
+    after = replace(state, steps=state.steps + 1, core=core)
     hindsight = None if state.config.robust else cross_predicted
-    output = Output(state.config, scaling, (report,), given, hindsight, given.indices, noticed=given.noticed)
-    return replace(state, steps=state.steps + 1, core=core), output
+    return after, replace(_output(after, report, given), cross_predicted=hindsight)
 
 
 def cross_predict(state: State, given: DeviceSlice) -> CrossPrediction | None:
@@ -114,7 +115,7 @@ def infer(state: State, values: Any, mask: Any = None) -> Result:
     scaling = Scaling.of(state.config, state.unit)
     with precision(state.config):
         report = model.infer(state.core, given.values(scaling), given.mask(), state.settings, given.entry_index())
-    return Result(Output(state.config, scaling, (report,), given, indices=given.indices, noticed=given.noticed))
+    return Result(_output(state, report, given))
 
 
 def latest(state: State, given: DeviceSlice) -> Output:
@@ -122,8 +123,7 @@ def latest(state: State, given: DeviceSlice) -> Output:
     state = with_entry_capacity(state, given.capacity)
     with precision(state.config):
         report = model.latest(state.core, state.settings)
-    scaling = Scaling.of(state.config, state.unit)
-    return Output(state.config, scaling, (report,), given, indices=given.indices, noticed=given.noticed)
+    return _output(state, report, given)
 
 
 def smoothed(state: State, lag: int) -> Result:
@@ -141,7 +141,7 @@ def smoothed(state: State, lag: int) -> Result:
         count = int(index.lengths[slot])
         indices = tuple(np.asarray(mode[slot, :count]) for mode in index.indices)
         report = unpadded(jax.device_get(report), (count,))
-    return Result(Output(state.config, Scaling.of(state.config, state.unit), (report,), indices=indices))
+    return Result(replace(_output(state, report), indices=indices))
 
 
 def at(state: State, indices: Sequence[Any]) -> Result:
@@ -159,7 +159,15 @@ def at(state: State, indices: Sequence[Any]) -> Result:
         else:
             index = unsorted_entry_index(wanted, state.shape)
             report = unpadded(jax.device_get(model.at(state.core, state.settings, index)), wanted[0].shape)
-    return Result(Output(state.config, Scaling.of(state.config, state.unit), (report,), indices=wanted))
+    return Result(replace(_output(state, report), indices=wanted))
+
+
+def _output(state: State, report: Report, given: DeviceSlice | None = None) -> Output:
+    """A report in units of the data; the slice, where it is at hand."""
+    with precision(state.config):
+        below_zero = negative(state.config, [state.core])
+    output = Output(state.config, Scaling.of(state.config, state.unit), (report,), negative=below_zero)
+    return output if given is None else replace(output, given=given, indices=given.indices, noticed=given.noticed)
 
 
 def _on_device(state: State, values: Any, mask: Any) -> DeviceSlice:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
 import jax
@@ -28,6 +29,8 @@ NUMBERS = ("rank", "usual_noise", "iterations", "elbo", "flags")
 """Parts of a report that are one number per stream, fetched in one transfer."""
 MEANINGLESS_IF_REPEATED = Flags.EMPTY | Flags.MANY_OUTLIERS | Flags.CHANGED | Flags.OUT_OF_RANGE | Flags.NOT_CONVERGED
 """Flags that say nothing about a slice that is equal to those before it."""
+MOST_GROWN = 1.0
+"""Largest logarithm of a mean over its median on the logarithmic scale."""
 QUANTILE = 1.96
 """95 % of a normal distribution lie within this many standard deviations."""
 
@@ -60,6 +63,8 @@ class Output:
         could_predict: for many streams, which of them had learned something before this slice.
         noticed: flags that the host has set; for many streams one number for each.
         repeating_since: the first of the slices that are all equal, −1 where they are not; for many streams (n,).
+        negative: whether anything in the window is below 0, as there are `reports`; None where that is not known, and
+            on the linear scale.
         on_fetch: called with the name of every part of a report that is fetched.
     """
 
@@ -73,16 +78,34 @@ class Output:
     could_predict: NDArray[np.bool_] | None = None
     noticed: Any = 0
     repeating_since: Any = -1
+    negative: tuple[Any, ...] | None = None
     on_fetch: Callable[[str], None] | None = None
 
     def mean(self) -> Floats:
-        """Low rank and level."""
-        return self._unscaled(self._mean)
+        """Low rank and level; on the logarithmic scale what an observation is on average, and not its median."""
+        middle = self._unscaled(self._mean)
+        if not self.scaling.log:
+            return middle
+        # Noise is in proportion, one variance for all: of single entries it is too uncertain to be raised to a power.
+        noise = np.asarray(self._numbers["usual_noise"], np.float64)
+        if self.rows is not None:
+            noise = noise.reshape(-1, *[1] * (middle.ndim - 1))
+        grown = middle * np.exp(np.minimum(np.nan_to_num(noise) / 2, MOST_GROWN))
+        with np.errstate(over="ignore"):
+            mean: Floats = np.nan_to_num(np.maximum(grown, self._least).astype(self.dtype))
+        return mean
 
     def std(self) -> Floats:
         """Standard deviation of a new observation."""
-        parts = self._fetched("low_rank_variance"), self._fetched("noise_variance")
-        return self._deviation(np.add(*parts, dtype=np.float64))
+        return self._deviation(self._variance)
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """Where this fraction of new observations lies."""
+        reach = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self._variance)
+        scaling = self.scaling.positive()
+        ends = (np.maximum(self._unscaled(self._mean + side * reach, scaling), self._least) for side in (-1, 1))
+        lower, upper = (end.astype(self.dtype) for end in ends)
+        return lower, upper
 
     def low_rank_std(self) -> Floats:
         """Standard deviation of the mean."""
@@ -96,6 +119,8 @@ class Output:
         if self.scaling.log:
             base = self._mean if self.cross_predicted is None else np.asarray(self.cross_predicted.mean, np.float64)
             added = self.scaling.unscaled(base + scaled.astype(np.float64)) - self.scaling.unscaled(base)
+            # Beyond the mean, as far as they are outliers, and not beyond the median.
+            added -= self._outlier_part("outlier_probability", 1) * (self.mean() - self._unscaled(self._mean))
             with np.errstate(over="ignore"):
                 outliers: Floats = np.nan_to_num(added.astype(self.dtype))
         else:
@@ -171,6 +196,22 @@ class Output:
     @cached_property
     def _mean(self) -> NDArray[Any]:
         return self._fetched("low_rank")
+
+    @cached_property
+    def _variance(self) -> Floats:
+        """Of a new observation, as the model has it."""
+        total: Floats = np.add(self._fetched("low_rank_variance"), self._fetched("noise_variance"), dtype=np.float64)
+        return total
+
+    @cached_property
+    def _least(self) -> Any:
+        """What no observation is below: 0 on the logarithmic scale, where the window has nothing below it."""
+        if not self.scaling.log or self.negative is None:
+            return -np.inf
+        if self.rows is None:
+            return -np.inf if self.negative[0] else 0.0
+        found = np.where(gathered(self.negative, self.rows), -np.inf, 0.0)
+        return found.reshape(-1, *[1] * (self._mean.ndim - 1))
 
     @cached_property
     def _any_flags(self) -> Flags:

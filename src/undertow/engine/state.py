@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from numpy.typing import NDArray
 
 from undertow.config import Config
@@ -40,6 +42,19 @@ def copied(core: Core) -> Core:
     """The same arrays in memory of their own."""
     copies: Core = jax.tree.map(jnp.copy, core)
     return copies
+
+
+def negative(config: Config, chunks: Sequence[Core], members: bool = False) -> tuple[Array, ...] | None:
+    """Whether anything in these windows is below 0, where that matters: on the logarithmic scale."""
+    if config.scale != "log":
+        return None
+    return tuple(_below_zero(core.window.values, core.window.mask, int(members)) for core in chunks)
+
+
+@program(static=["axis"])
+def _below_zero(values: Array, mask: Array, axis: int) -> Array:
+    found: Array = ((values < 0) & mask).any(axis=tuple(range(axis, values.ndim)))
+    return found
 
 
 @dataclass(frozen=True)

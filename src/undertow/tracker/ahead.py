@@ -28,12 +28,12 @@ from undertow.programs.program import program
 from undertow.tracker import scales
 from undertow.tracker import season as seasons
 from undertow.tracker.combination import simplex_weights
+from undertow.tracker.core import Core
 from undertow.tracker.predictors.base import Given
 from undertow.tracker.predictors.cp import rows_ahead
 from undertow.tracker.predictors.level import LevelState
 from undertow.tracker.scales import LINEAR
 from undertow.tracker.season import LEVEL, Season
-from undertow.tracker.step import Core
 
 LADDER = tuple(2**power for power in range(10))
 """Horizons at which forecasts are scored."""

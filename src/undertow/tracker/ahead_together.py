@@ -16,10 +16,10 @@ from undertow.tracker import ahead as alone
 from undertow.tracker import season as seasons
 from undertow.tracker import season_together
 from undertow.tracker.ahead import Ahead
+from undertow.tracker.answering import Answer
 from undertow.tracker.batch import Arrays, Judged
 from undertow.tracker.predictors.level import LevelState
 from undertow.tracker.season import Season
-from undertow.tracker.step import Answer
 
 DUE = 64
 """Forecasts that are compared with their slices at a time."""

@@ -18,7 +18,10 @@ from undertow.model.report import Report
 from undertow.model.settings import Settings
 from undertow.model.types import Core as ModelCore
 from undertow.programs.program import program
-from undertow.tracker import events, scales, step
+from undertow.tracker import answering, events, judging, scales
+from undertow.tracker.answering import Answer
+from undertow.tracker.core import Core
+from undertow.tracker.predictors import registry
 from undertow.tracker.predictors.base import Prediction
 from undertow.tracker.predictors.cp import regression
 from undertow.tracker.predictors.level import older
@@ -37,7 +40,7 @@ class Arrays:
         ranks: Active components of each of these (M, models).
     """
 
-    core: step.Core
+    core: Core
     models: tuple[ModelCore, ...]
     ranks: Array
 
@@ -54,7 +57,7 @@ class Judged:
     """
 
     values: Array
-    verdict: step.Verdict
+    verdict: judging.Verdict
     use: Array
 
 
@@ -66,6 +69,7 @@ class Found:
     Attributes:
         low_rank: Of the CP model that counts most (M, n), in units of the stream.
         rank: Its active components (M,).
+        ranks: Those of all CP models (M, models).
         slice_off: Whether the slice as a whole is wrong (M,).
         changed: Entries that have changed for good (M, n).
         dead: Entries whose sensor gives the same number for ever (M, n).
@@ -74,6 +78,7 @@ class Found:
 
     low_rank: Array
     rank: Array
+    ranks: Array
     slice_off: Array
     changed: Array
     dead: Array
@@ -90,7 +95,7 @@ def judge_all(
     season: Prediction | None,
     steps: Array,
 ) -> Judged:
-    """`step.judge` for all, with what their CP models predict, and their seasons where they have some.
+    """`judging.judge` for all, with what their CP models predict, and their seasons where they have some.
 
     `steps` are the usual steps between the slice before and this one (M,).
     """
@@ -102,13 +107,13 @@ def judge_all(
     if season is None:
         nothing = jnp.full(values.shape, jnp.nan, values.dtype)
         season = Prediction(nothing, nothing, nothing)
-    verdict = jax.vmap(step.judge)(arrays.core, values, mask, scale, season, all_said)
+    verdict = jax.vmap(judging.judge)(arrays.core, values, mask, scale, season, all_said)
     return Judged(values, verdict, verdict.for_cp)
 
 
 @program()
-def aged_all(core: step.Core, steps: Array) -> step.Core:
-    """`step.aged` for all, by the steps that each slice comes later than usual (M,)."""
+def aged_all(core: Core, steps: Array) -> Core:
+    """`answering.aged` for all, by the steps that each slice comes later than usual (M,)."""
     return replace(core, level=jax.vmap(older)(core.level, steps))
 
 
@@ -123,8 +128,8 @@ def learn_all(
     learning: Array,
     present: Array,
     seasonal: Array | None = None,
-) -> tuple[Arrays, step.Answer, Found, Array]:
-    """`step.learn` for those who are present; the others are as before. Last what each predictor said (M, K, n).
+) -> tuple[Arrays, Answer, Found, Array]:
+    """`answering.learn` for those who are present; the others are as before. Last what each predictor said (M, K, n).
 
     Args:
         before: As they were.
@@ -140,24 +145,25 @@ def learn_all(
     verdict = judged.verdict
     means = tuple(
         jnp.where(learning[:, None], report.low_rank.reshape(said.shape), said)
-        for report, said in zip(reports, jnp.moveaxis(verdict.means[:, len(step.NAMES) :], 1, 0), strict=True)
+        for report, said in zip(reports, jnp.moveaxis(verdict.means[:, len(registry.NAMES) :], 1, 0), strict=True)
     )
     if seasonal is None:
         seasonal = jnp.full(judged.values.shape, jnp.nan, judged.values.dtype)
-    core, answer, told = jax.vmap(step.learn)(before.core, verdict, judged.values, mask, scale, seasonal, means)
+    core, answer, every = jax.vmap(answering.learn)(before.core, verdict, judged.values, mask, scale, seasonal, means)
     ranks = jnp.stack([report.rank for report in reports], axis=1).astype(before.ranks.dtype)
     after = Arrays(core, models, jnp.where(learning[:, None], ranks, before.ranks))
-    chosen = jnp.argmax(verdict.weights[:, -len(means) :], axis=1)[:, None]
+    chosen = jnp.argmax(verdict.weighing.answering[:, -len(means) :], axis=1)[:, None]
     part = jnp.take_along_axis(jnp.stack(means, axis=1), chosen[:, :, None], axis=1)[:, 0]
     found = Found(
         low_rank=jax.vmap(scales.plain)(part, scale),
         rank=jnp.take_along_axis(after.ranks, chosen, axis=1)[:, 0],
+        ranks=after.ranks,
         slice_off=verdict.slice_off,
         changed=verdict.changed,
         dead=jax.vmap(events.dead)(core.events),
         lasting=events.ages(core.events),
     )
-    return choose_all(present, after, before), answer, found, told
+    return choose_all(present, after, before), answer, found, every
 
 
 @program(static=["size"])

@@ -17,12 +17,13 @@ from undertow.model.settings import Slots
 from undertow.model.step import init_core
 from undertow.serialization.container import CheckpointError
 from undertow.serialization.models import stored_slots
-from undertow.tracker import past_files, step
+from undertow.tracker import past_files
+from undertow.tracker.core import fresh_core
 from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
 from undertow.tracker.tracking import Tracking
 
-STATE_VERSION = 6
+STATE_VERSION = 7
 """Raise it whenever the meaning or the names of the arrays change."""
 
 
@@ -120,7 +121,7 @@ def _expected_cp(config: Config, capacity: int | None, shape: tuple[int, ...], s
 @lru_cache(maxsize=64)
 def _expected_core(entries: int, models: int, double: bool) -> Any:
     """Shapes and types of everything else."""
-    return jax.eval_shape(lambda: step.init(entries, models))
+    return jax.eval_shape(lambda: fresh_core(entries, models))
 
 
 def _double() -> bool:

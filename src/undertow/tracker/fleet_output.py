@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from undertow.inputs.dense import Slice
 from undertow.tracker import events, tracking
+from undertow.tracker.answering import Answer
 from undertow.tracker.batch import Found
 from undertow.tracker.frame import Frame, stacked
 from undertow.tracker.output import TrackerOutput, no_outliers
-from undertow.tracker.step import Answer
 
 Floats = NDArray[np.floating[Any]]
 
@@ -79,6 +79,10 @@ class FleetOutput:
     def low_rank_std(self) -> Floats:
         """Of the mean."""
         return self._all.low_rank_std()
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """Where this fraction of new observations lies."""
+        return self._all.interval(level)
 
     def outliers(self) -> Floats:
         """What was added."""
@@ -157,6 +161,7 @@ class FleetOutput:
             noticed.value,
             self.dtype,
             settings,
+            found.ranks,
             beyond,
             given=Slice(self.given[number], mask),
         )
@@ -178,7 +183,7 @@ class FleetOutput:
         beyond = self.beyond & ~repeated.reshape(-1, *[1] * len(self.shape)), self.given
         answer, frame = no_outliers(answer, repeated[:, None]), stacked(self.frames, 1)
         return TrackerOutput(
-            answer, frame, shape, found.low_rank, found.rank, events.Named(), 0, self.dtype, {}, beyond
+            answer, frame, shape, found.low_rank, found.rank, events.Named(), 0, self.dtype, {}, beyond=beyond
         )
 
     def _numbers(self, name: str, kind: Any) -> NDArray[Any]:

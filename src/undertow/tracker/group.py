@@ -17,9 +17,11 @@ from undertow.engine import batching
 from undertow.engine.capacity import separable
 from undertow.engine.state import State
 from undertow.model.settings import Settings
-from undertow.tracker import ahead_together, batch, season_together, step
+from undertow.tracker import ahead_together, batch, season_together
 from undertow.tracker.ahead import Ahead
+from undertow.tracker.answering import Answer
 from undertow.tracker.batch import Arrays, Found
+from undertow.tracker.core import Core
 from undertow.tracker.predictors.cp import CP, GROWTH_INTERVAL, LARGEST_RANK
 from undertow.tracker.season import Season
 from undertow.tracker.tracking import Tracking
@@ -84,7 +86,7 @@ class Group:
         self.arrays = batch.with_members(self.arrays, which, _arrays(state))
         self.steps[positions] = state.cps[0].state.steps
 
-    def take(self, position: int) -> tuple[step.Core, tuple[CP, ...]]:
+    def take(self, position: int) -> tuple[Core, tuple[CP, ...]]:
         """The arrays of one tracker, in memory of their own."""
         one: Arrays = batch.member(self.arrays, np.int32(position))
         steps, ranks = int(self.steps[position]), np.asarray(one.ranks)
@@ -115,7 +117,7 @@ class Group:
         present: NDArray[np.bool_],
         steps: NDArray[np.float32],
         memory: Memory | None = None,
-    ) -> tuple[step.Answer, Found, Array | None, Memory | None]:
+    ) -> tuple[Answer, Found, Array | None, Memory | None]:
         """The next slice of those who are present, by position; with what each predictor said of it (M, K, n).
 
         Args:

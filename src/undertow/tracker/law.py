@@ -10,12 +10,14 @@ for outliers: ν explains them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.tree_util import register_dataclass
+from numpy.typing import NDArray
 
 BINS = 120
 LOW, HIGH = 1e-3, 1e4
@@ -99,6 +101,23 @@ def rate(law: Law) -> Array:
     return law.rate[law.chosen].sum()
 
 
+def below(law: Law) -> Array:
+    """Fraction of clean |u| up to the upper edge of each bin (BINS,)."""
+    return _below(law.counts * (1 - outlier_probability(law, jnp.asarray(CENTRES))))
+
+
+def reach(shares: NDArray[Any], level: float) -> NDArray[Any]:
+    """Within how many calibrated standard deviations this fraction of clean |u| lies: 1.96 for 95 %; (…, 1).
+
+    Args:
+        shares: From `below` (…, BINS).
+        level: The fraction.
+    """
+    quantiles = [np.interp([level, COVERED], one, EDGES[1:]) for one in shares.reshape(-1, BINS)]
+    wide: NDArray[Any] = QUANTILE * np.array([asked / usual for asked, usual in quantiles])
+    return wide.reshape(*shares.shape[:-1], 1)
+
+
 def learned(law: Law, u: Array, observed: Array) -> Law:
     """The law after the innovations of a slice."""
     size = jnp.clip(jnp.abs(u), LOW, HIGH * 0.999)
@@ -164,9 +183,12 @@ def _band(size: Array) -> Array:
 
 def _spread(counts: Array) -> Array:
     """The 95 % quantile of clean |u| over 1.96."""
-    below = jnp.cumsum(counts) / jnp.maximum(counts.sum(), 1e-6)
-    quantile = jnp.interp(COVERED, below, jnp.asarray(EDGES[1:], jnp.float32))
+    quantile = jnp.interp(COVERED, _below(counts), jnp.asarray(EDGES[1:], jnp.float32))
     return jnp.maximum(quantile / QUANTILE, SMALLEST_SPREAD)
+
+
+def _below(counts: Array) -> Array:
+    return jnp.cumsum(counts) / jnp.maximum(counts.sum(), 1e-6)
 
 
 def _normal_cdf(edge: float) -> float:

@@ -9,15 +9,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from numpy.typing import NDArray
 
 from undertow.inputs.dense import Slice
 from undertow.model.flags import Flags
-from undertow.tracker import scales
+from undertow.programs.program import program
+from undertow.tracker import law, scales
+from undertow.tracker.answering import Answer
 from undertow.tracker.events import Named
 from undertow.tracker.frame import Frame
-from undertow.tracker.step import NAMES as NAMES_BEFORE_CP
-from undertow.tracker.step import Answer
+from undertow.tracker.predictors.cp import largest_rank
+from undertow.tracker.predictors.registry import NAMES as NAMES_BEFORE_CP
 
 Floats = NDArray[np.floating[Any]]
 NAMES = (*NAMES_BEFORE_CP, "cp_0", "cp_1", "cp_2")
@@ -32,6 +35,7 @@ class TrackerOutput:
     the stream; members of fleets have neither.
 
     Attributes:
+        ranks: Active components of all CP models.
         beyond: Which entries were too large to compute with, and the slice; None where there were none.
         repeating_since: The first of the slices that are all equal; −1 where they are not.
     """
@@ -45,6 +49,7 @@ class TrackerOutput:
     noticed: int
     dtype: Any
     config: dict[str, Any]
+    ranks: Any = ()
     beyond: tuple[NDArray[np.bool_], Floats] | None = None
     repeating_since: int = -1
     indices: None = None
@@ -78,6 +83,14 @@ class TrackerOutput:
     def low_rank_std(self) -> Floats:
         """Of the mean."""
         return self._shaped(np.asarray(self._fetched.mean_std, np.float64) * self.frame.unit)
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """Where this fraction of new observations lies."""
+        found, scale = self._fetched, np.asarray(self.frame.scale, np.int32)
+        reach = np.asarray(law.reach(np.asarray(found.below), level), np.float32)
+        ends = _ends(found.scaled, reach * found.deviation, found.least[..., None], scale)
+        lower, upper = (self._shaped(self.frame.absolute(one)) for one in ends)
+        return lower, upper
 
     def outliers(self) -> Floats:
         """What was added."""
@@ -134,7 +147,9 @@ class TrackerOutput:
 
     def flags(self) -> int:
         """What was noticed."""
-        return self.noticed | self.named.flags()
+        most = max(map(int, jax.device_get(self.ranks)), default=0)
+        full = Flags.RANK_FULL.value if most >= largest_rank(self.shape) else 0
+        return self.noticed | self.named.flags() | full
 
     def since(self) -> int:
         """The first of the slices that are all equal; −1 where they are not."""
@@ -146,6 +161,12 @@ class TrackerOutput:
 
     def _shaped(self, flat: Floats) -> Floats:
         return np.asarray(flat, self.dtype).reshape(self.shape)
+
+
+@program()
+def _ends(z: Array, reach: Array, least: Array, scale: Array) -> tuple[Array, Array]:
+    lower, upper = (jnp.maximum(scales.plain(z + side * reach, scale), least) for side in (-1, 1))
+    return lower, upper
 
 
 def no_outliers(answer: Answer, where: Any = True) -> Answer:

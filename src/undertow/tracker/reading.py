@@ -8,7 +8,7 @@ import numpy as np
 from undertow.engine.state import State
 from undertow.tracker import law
 from undertow.tracker.output import NAMES
-from undertow.tracker.step import NAMES as NAMES_BEFORE_CP
+from undertow.tracker.predictors.registry import NAMES as NAMES_BEFORE_CP
 from undertow.tracker.tracking import Tracking
 from undertow.view.components import Components
 from undertow.view.history import History

@@ -21,8 +21,8 @@ from undertow.engine.state import State
 from undertow.inputs.dense import Slice
 from undertow.model.step import init_core
 from undertow.tracker import season as seasons
-from undertow.tracker import step
 from undertow.tracker.ahead import MOST_SCORED, Ahead, Pending
+from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.season import Season
 from undertow.tracker.tracking import Tracking
 
@@ -85,16 +85,16 @@ def _axis(shapes: Callable[[int], Any]) -> Any:
     return jax.tree.map(first, *(jax.eval_shape(lambda more=more: shapes(more)) for more in (0, 1)))
 
 
-def _core(core: step.Core, flat: NDArray[np.int64]) -> step.Core:
+def _core(core: Core, flat: NDArray[np.int64]) -> Core:
     """Predictors, calibration and events of all entries."""
     before, cps = core.last.shape[0], core.refits.shape[0]
-    fresh = jax.tree.map(np.asarray, step.init(len(flat), cps))
-    axes = _axis(lambda more: step.init(before + more, cps))
+    fresh = jax.tree.map(np.asarray, fresh_core(len(flat), cps))
+    axes = _axis(lambda more: fresh_core(before + more, cps))
 
     def moved(old: Any, new: Any, axis: int) -> Any:
         return jnp.asarray(_moved(old, new, axis, flat)) if axis >= 0 else old
 
-    made: step.Core = jax.tree.map(moved, core, fresh, axes)
+    made: Core = jax.tree.map(moved, core, fresh, axes)
 
     def usual(old: Any, new: Any) -> Any:
         """New entries as the others are on average."""

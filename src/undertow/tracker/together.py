@@ -167,7 +167,7 @@ def _learned(ready: Sequence[_Ready]) -> list[Learned]:
         followed, np.asarray(judged.values), np.asarray(judged.verdict.learn), entries, BATCH
     )
     here = _filled(np.ones(count, np.bool_), count)
-    after, answer, found, told = batch.learn_all(
+    after, answer, found, every = batch.learn_all(
         before, models, reports, judged, observed, scale, learning, here, seasonal
     )
     kept, forecasts = ahead_together.remembered(
@@ -182,7 +182,7 @@ def _learned(ready: Sequence[_Ready]) -> list[Learned]:
         BATCH,
     )
     used = np.asarray(judged.use).sum(axis=1)
-    arrays, reported, said = jax.device_get((after, (answer, found), told))
+    arrays, reported, said = jax.device_get((after, (answer, found), every))
     result = []
     for number, one in enumerate(ready):
         state = _after(one.state, number, arrays, bool(learning[number]), entries - int(used[number]))
@@ -247,6 +247,7 @@ def _output(one: _Ready, number: int, reported: Any, said: Any, mask: Any, beyon
         noticed=tracking.noticed(not given.mask.any(), beyond.any(), np.any(given.filled)).value,
         dtype=given.values.dtype,
         config=tracking.settings(used_frame) | tracking.believed(state.core.events.after),
+        ranks=found.ranks,
         given=given,
         said=said,
         beyond=(beyond, given.values) if beyond.any() else None,

@@ -18,12 +18,14 @@ from undertow.inputs.dense import Slice
 from undertow.model.flags import Flags
 from undertow.programs.program import program
 from undertow.programs.runtime import MIDDLING
-from undertow.tracker import events, law, scales, step, trials
+from undertow.tracker import answering, events, judging, law, scales, trials
 from undertow.tracker import season as seasons
 from undertow.tracker.ahead import Ahead, follow, look_ahead
 from undertow.tracker.clock import Clock, advanced
+from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.frame import Frame, choose, misled, usual_slices
 from undertow.tracker.output import TrackerOutput
+from undertow.tracker.predictors import registry
 from undertow.tracker.predictors.cp import CP, configs
 from undertow.tracker.regime import changed
 from undertow.tracker.scales import LINEAR
@@ -41,8 +43,8 @@ BEGINNING = 5
 REVIEWS = (2, 3, BEGINNING, 10)
 """Slices after which the frame is reviewed; later on each time their number has doubled."""
 
-new_core = program(static=["entries", "cps"])(step.init)
-"""`step.init` as one program: operation by operation it is some forty."""
+new_core = program(static=["entries", "cps"])(fresh_core)
+"""`fresh_core` as one program: operation by operation it is some forty."""
 
 one_at_a_time = threading.Lock()
 """Of all trackers in a process: from more threads than two, small computations can be under way in such numbers
@@ -70,7 +72,7 @@ class Tracking:
 
     shape: tuple[int, ...]
     frame: Frame | None
-    core: step.Core
+    core: Core
     cps: tuple[CP, ...]
     recent: tuple[Slice, ...] = ()
     seen: int = 0
@@ -147,7 +149,7 @@ def after_gap(state: Tracking, steps: float) -> Tracking:
 
     Temporal rows of the CP models are less certain where the slice is predicted.
     """
-    older = step.aged(state.core.level, np.float32(steps - 1))
+    older = answering.aged(state.core.level, np.float32(steps - 1))
     season = None if state.season is None else seasons.skipped(state.season, round(steps) - 1)
     return replace(state, core=replace(state.core, level=older), season=season)
 
@@ -167,7 +169,7 @@ def forecast(state: Tracking, slices: int) -> tuple[np.ndarray, np.ndarray]:
 
 @program()
 def _in_units(z: Array, deviation: Array, scale: Array) -> tuple[Array, Array]:
-    return scales.plain(z, scale), step.width(z, deviation, scale)
+    return scales.plain(z, scale), answering.width(z, deviation, scale)
 
 
 def copied(state: Tracking) -> Tracking:
@@ -308,7 +310,7 @@ def _learned(
     said = tuple(model.predict(values, flat_mask, steps) for model in state.cps)
     entries = mask.size
     expected = seasons.predict(state.season, entries)
-    verdict = step.judge(state.core, values, flat_mask, scale, expected, said)
+    verdict = judging.judge(state.core, values, flat_mask, scale, expected, said)
     learned, reports = state.cps, []
     if state.used == 1:  # the CP models are still being compiled
         nothing = np.zeros(entries, np.float32)
@@ -321,9 +323,9 @@ def _learned(
         shaped, used = _shaped(values, use, state.shape)
         pairs = [model.learn(shaped, used, missing) for model in state.cps]
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
-    means = tuple(report.low_rank for report in reports) or tuple(verdict.means[len(step.NAMES) :])
+    means = tuple(report.low_rank for report in reports) or tuple(verdict.means[len(registry.NAMES) :])
     season, seasonal = seasons.fitted(state.season, values, verdict.learn, entries)
-    core, answer, told, found = _answered(state.core, verdict, values, flat_mask, scale, seasonal, means)
+    core, answer, every, found = _answered(state.core, verdict, values, flat_mask, scale, seasonal, means)
     chosen, part, dead = found
     after = replace(state, core=core, cps=learned)
     if season is not None:
@@ -341,8 +343,9 @@ def _learned(
         noticed=noticed(not given.mask.any(), beyond.any(), np.any(given.filled)).value,
         dtype=given.values.dtype,
         config=settings(frame) | believed(state.core.events.after),
+        ranks=tuple(model.rank for model in learned),
         given=given,
-        said=told,
+        said=every,
         beyond=(beyond, given.values) if beyond.any() else None,
     )
     return after, output
@@ -362,20 +365,20 @@ def _shaped(values: Array, mask: Array, shape: tuple[int, ...]) -> tuple[Array, 
 
 @program(small=MIDDLING)
 def _answered(
-    core: step.Core,
-    verdict: step.Verdict,
+    core: Core,
+    verdict: judging.Verdict,
     values: Array,
     mask: Array,
     scale: Array,
     season: Array,
     means: tuple[Array, ...],
-) -> tuple[step.Core, step.Answer, Array, tuple[Array, Array, Array]]:
-    """`step.learn`, and the CP model that counts most, what it says in units of the stream (n,), and which sensors are
-    dead (n,)."""
-    core, answer, told = step.learn(core, verdict, values, mask, scale, season, means)
-    chosen = jnp.argmax(verdict.weights[len(step.NAMES) :])
+) -> tuple[Core, answering.Answer, Array, tuple[Array, Array, Array]]:
+    """`answering.learn`, and the CP model that counts most, what it says in units of the stream (n,), and which sensors
+    are dead (n,)."""
+    core, answer, every = answering.learn(core, verdict, values, mask, scale, season, means)
+    chosen = jnp.argmax(verdict.weighing.answering[len(registry.NAMES) :])
     part = scales.plain(jnp.stack([mean.ravel() for mean in means])[chosen], scale)
-    return core, answer, told, (chosen, part, events.dead(core.events))
+    return core, answer, every, (chosen, part, events.dead(core.events))
 
 
 def settings(frame: Frame) -> dict[str, Any]:
@@ -392,7 +395,7 @@ def _withheld(use: Any, mask: np.ndarray) -> int:
     return int(np.count_nonzero(mask)) - int(np.count_nonzero(use))
 
 
-def _named(verdict: step.Verdict, stuck: Array, mask: np.ndarray, lasting: events.Ages, now: int) -> events.Named:
+def _named(verdict: judging.Verdict, stuck: Array, mask: np.ndarray, lasting: events.Ages, now: int) -> events.Named:
     """What is wrong beyond single entries."""
     probability, off, changed, dead, lasting = jax.device_get(
         (verdict.probability, verdict.slice_off, verdict.changed, stuck, lasting)

@@ -18,10 +18,10 @@ from jax import Array
 from undertow.engine.batching import choose_all
 from undertow.inputs.dense import Slice
 from undertow.programs.program import program
-from undertow.tracker import frame, scales, step
+from undertow.tracker import answering, frame, judging, scales
+from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.base import Prediction
-from undertow.tracker.step import Core
 
 CLEARLY = 0.15
 """Difference of the log error by which a frame must be better than the one that the data suggest."""
@@ -75,7 +75,7 @@ def _followed(frames: Sequence[Frame], past: Sequence[Sequence[Slice]]) -> Core:
 
 @program(static=["entries", "size"])
 def _blank(entries: int, size: int) -> Core:
-    one = step.init(entries, 0)
+    one = fresh_core(entries, 0)
     made: Core = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (size, *leaf.shape)), one)
     return made
 
@@ -87,8 +87,8 @@ def _advanced(cores: Core, relative: Array, mask: Array, scale: Array, here: Arr
     def one(core: Core, z: Array, observed: Array, its_scale: Array) -> Core:
         values = jnp.where(observed, scales.scaled(z, its_scale), 0)
         unknown = jnp.full(values.shape, jnp.nan, values.dtype)
-        verdict = step.judge(core, values, observed, its_scale, Prediction(unknown, unknown, unknown), ())
-        after: Core = step.learn(core, verdict, values, observed, its_scale, unknown, ())[0]
+        verdict = judging.judge(core, values, observed, its_scale, Prediction(unknown, unknown, unknown), ())
+        after: Core = answering.learn(core, verdict, values, observed, its_scale, unknown, ())[0]
         return after
 
     advanced: Core = choose_all(here, jax.vmap(one)(cores, relative, mask, scale), cores)

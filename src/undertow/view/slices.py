@@ -28,6 +28,7 @@ class SliceView:
         probability: That it is an outlier.
         outliers: What was added, expected.
         data: As it came, NaN where nothing was observed; None where it is not at hand.
+        bounds: Between which 95 % of clean observations lie; None for 1.96 std around the mean.
     """
 
     names: Names
@@ -37,6 +38,7 @@ class SliceView:
     probability: Floats
     outliers: Floats
     data: Floats | None = None
+    bounds: tuple[Floats, Floats] | None = None
 
     @property
     def distance(self) -> Floats:
@@ -88,7 +90,8 @@ def _curves(view: SliceView, threshold: float) -> Any:
     picture = blank(9, 3.2, view.title)
     axes, place = plain(picture.add_subplot()), np.arange(view.mean.size)
     band = 1.96 * np.asarray(view.std, np.float64)
-    axes.fill_between(place, view.mean - band, view.mean + band, color=DEEP, alpha=0.15, label="95 % of clean data")
+    bounds = view.bounds or (view.mean - band, view.mean + band)
+    axes.fill_between(place, *bounds, color=DEEP, alpha=0.15, label="95 % of clean data")
     axes.plot(place, view.mean, color=DEEP, linewidth=1.6, label="mean")
     data = view.mean + view.outliers if view.data is None else view.data
     flagged = view.probability >= threshold

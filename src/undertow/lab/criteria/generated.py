@@ -24,6 +24,8 @@ SURE = 0.95
 """Probability beyond which an outlier is called certain."""
 PLANTED = 0.02
 """Fraction of the entries that are off under heavy-tailed noise."""
+SKEWED = 0.5
+"""Standard deviation of the logarithm of noise that is far from symmetric."""
 EARLY = 10
 """First slice in which proportional noise is scored."""
 REACHED = (0.028, 0.091, 0.180, 0.032, 0.0020, 0.0042, 0.0033)
@@ -92,6 +94,32 @@ def in_proportion(noise: float, daily: bool) -> Callable[[Trial], Numbers]:
     return measure
 
 
+def skewed(trial: Trial) -> Numbers:
+    """Noise of 50 % in proportion, 30 % of the entries hidden: totals, and intervals of 95 %, on hidden entries.
+
+    A mean that is a median comes out 12 % too low, and a symmetric interval reaches below zero.
+    """
+    stream = proportional(SKEWED, slices=trial.slices, observed=0.7, seed=trial.seed)
+    data = from_synthetic(stream, BURN_IN)
+    hidden = within(data.hidden, BURN_IN)
+    model = trial.make()
+    trial.reporter.start(trial.label, len(data.values))
+    means, bounds = [], []
+    for x in data.values:
+        result = model.update(x)
+        means.append(np.asarray(result.mean))
+        bounds.append(result.interval() if hasattr(result, "interval") else np.full((2, *x.shape), np.nan))
+        trial.reporter.tick()
+    lower, upper = (part[hidden] for part in np.moveaxis(np.array(bounds), 1, 0))
+    truth = stream.complete[hidden]
+    inside = float(np.mean((lower <= truth) & (truth <= upper)))
+    return {
+        "totals": ratio(float(np.array(means)[hidden].sum()), float(truth.sum())),
+        "lower end": float(lower.min()),
+        "inside": math.nan if np.isnan(lower).any() else inside,
+    }
+
+
 def alerts(trial: Trial) -> Numbers:
     """Precision and recall of the entries flagged in traffic with log-normal noise."""
     data = from_synthetic(lognormal_traffic(slices=trial.slices, seed=trial.seed), BURN_IN)
@@ -144,6 +172,13 @@ CRITERIA = (
     _in_proportion("proportional-12", 0.12),
     _in_proportion("proportional-30", 0.30),
     _in_proportion("proportional-daily", 0.12, daily=True),
+    Criterion(
+        "skewed",
+        "proportional noise, 50 %, 30 % hidden",
+        skewed,
+        {"totals": Asked(at_least=0.98, at_most=1.02), "lower end": Asked(at_least=0.0), "inside": COVERAGE},
+        200,
+    ),
     Criterion(
         "traffic",
         "generated traffic, log-normal noise 12 %, planted anomalies",

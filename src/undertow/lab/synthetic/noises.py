@@ -64,9 +64,10 @@ def proportional(
     slices: int = 100,
     daily: bool = False,
     slices_per_day: int = 24,
+    observed: float = 1.0,
     seed: int = 0,
 ) -> SyntheticStream:
-    """One constant rank-1 matrix times exp(noise · N(0, 1)), complete, with nothing wrong in it.
+    """One constant rank-1 matrix times exp(noise · N(0, 1)), with nothing wrong in it.
 
     Rows and columns are log-normal with σ = 1, so entries differ by factors of hundreds, and so does their noise.
 
@@ -76,6 +77,7 @@ def proportional(
         slices: how many.
         daily: the matrix goes up and down by a factor of 1 + ½ sin over the day.
         slices_per_day: how many make one.
+        observed: fraction of entries shown in every slice.
         seed: every random draw follows from it.
     """
     draws = Draws(seed)
@@ -89,7 +91,7 @@ def proportional(
         outlier_mask=np.zeros(truth.shape, dtype=np.bool_),
         noise=truth * (factor - 1),
         noise_std=float(noise * np.sqrt(np.mean(truth**2))),
-        mask=np.ones(truth.shape, dtype=np.bool_),
+        mask=draw_mask(truth.shape, observed, "random", draws.mask),
     )
 
 

@@ -72,6 +72,11 @@ def configs(shape: tuple[int, ...]) -> tuple[Config, ...]:
     return tuple(make_config(max_rank=size, **settings) for settings in ({}, plain, {**plain, **short}))
 
 
+def largest_rank(shape: tuple[int, ...]) -> int:
+    """The most components that a CP model of such slices may have."""
+    return LARGEST_RANK_LARGE if math.prod(shape) > LARGE_SLICE else LARGEST_RANK
+
+
 @dataclass(frozen=True)
 class CP:
     """One CP model: a value, as `undertow.State` is."""
@@ -119,8 +124,7 @@ class CP:
             return self
         if state.capacity < full:
             return self.with_slots(full)
-        large = math.prod(state.shape) > LARGE_SLICE
-        largest = LARGEST_RANK_LARGE if large else LARGEST_RANK
+        largest, large = largest_rank(state.shape), math.prod(state.shape) > LARGE_SLICE
         if full >= largest or (large and self.weaker_half() < WORTH_MORE):
             return self
         size = min(2 * full, largest)
