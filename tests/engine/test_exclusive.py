@@ -18,12 +18,13 @@ FORKED = """
 import os, sys, warnings
 warnings.simplefilter("ignore")
 import numpy as np, undertow as ut
-model = ut.RobustCP(max_rank=3, window=4)
+MAKE
 x = np.random.default_rng(0).normal(size=(6, 5))
+model = make()
 model.update(x)
 child = os.fork()
 if child == 0:
-    for use in (model.update, ut.RobustCP(max_rank=3, window=4).update):
+    for use in (model.update, lambda x: make().update(x)):
         try:
             use(x + 1)
         except RuntimeError as error:
@@ -95,8 +96,12 @@ def test_a_model_that_was_only_looked_at_may_be_forked():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_process_gets_one_sentence():
-    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=600)
+@pytest.mark.parametrize(
+    "make", ["ut.RobustCP(max_rank=3, window=4)", pytest.param("ut.Tracker()", marks=pytest.mark.full)]
+)
+def test_a_forked_process_gets_one_sentence(make):
+    program = FORKED.replace("MAKE", f"make = lambda: {make}")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     *refused, after = done.stdout.splitlines()
     assert len(refused) == 2

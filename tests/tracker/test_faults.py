@@ -70,6 +70,31 @@ def test_a_stream_that_repeats_itself_is_one_status_and_is_forgotten(trained, nu
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("kind", ["cp", "tracker"])
+def test_a_hundred_repeats_of_a_noisy_slice_are_no_outliers(kind):
+    """As large as where they once flagged 11,900 of the 14,400 entries: one stream of 12 × 12, 100 times."""
+    draw = np.random.default_rng(3)
+    truth = np.einsum("ir,jr,tr->tij", *(draw.normal(size=(n, 2)) for n in (12, 12, 40)))
+    x = truth + 0.3 * draw.normal(size=truth.shape)
+    model = ut.RobustCP(max_rank=6, window=10) if kind == "cp" else ut.Tracker()
+
+    def total(results, which):
+        """Relative error of several slices together: single ones may be small."""
+        return np.linalg.norm([r.mean - t for r, t in zip(results, truth[which], strict=True)]) / np.linalg.norm(
+            truth[which]
+        )
+
+    before = [model.update(one) for one in x[:30]]
+    results = [model.update(x[29]) for _ in range(100)]
+    assert sum(int((result.outlier_probability > 0.5).sum()) for result in results) <= 144 * 100 // 1000
+    assert all(result.flags == Flags.REPEATED for result in results[2:])
+    assert np.isfinite(results[-1].mean).all()
+    after = [model.update(one) for one in x[30:]]
+    assert not any(Flags.REPEATED in result.flags for result in after)
+    assert total(after, slice(30, 40)) < 1.2 * total(before[20:], slice(20, 30))
+
+
+@pytest.mark.full
 def test_a_member_of_a_fleet_that_repeats_itself_is_held_alone(tmp_path):
     _, x = stream(14)
     fleet, single = ut.Fleet(2, SHAPE, model="tracker"), ut.Tracker()
