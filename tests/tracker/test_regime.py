@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from undertow.inputs.dense import as_slice
+from undertow.tracker.frame import Frame, choose
 from undertow.tracker.regime import changed, exponents_apart
+from undertow.tracker.scales import LINEAR, LOG, ROOT
 from undertow.tracker.tracking import BEGINNING, RECENT, next_frames, remembered
 
 SHAPE = (12, 12)
@@ -80,6 +82,19 @@ def test_the_frame_is_reviewed_soon_after_a_change_whenever_it_comes(at):
     assert at <= first < at + 2 * BEGINNING
     assert frame.scale == 0
     assert len(recent) == RECENT
+
+
+def test_after_a_change_the_scale_before_it_has_no_advantage():
+    """Changes whose growth lies between the limits of entering and of leaving the linear scale."""
+
+    def between(rng):
+        return SIZES + 0.5 * SIZES**0.225 * rng.normal(size=SHAPE)
+
+    given = slices(between, BEGINNING, 8)
+    exponent_suggests = choose(given).scale
+    for scale in (LINEAR, ROOT, LOG):
+        assert next_frames(Frame(0.0, 30.0, scale), tuple(given), BEGINNING)[0].scale == exponent_suggests
+    assert exponent_suggests == LINEAR
 
 
 def test_a_stream_that_goes_on_is_reviewed_as_rarely_as_before():

@@ -231,7 +231,9 @@ def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> 
     """Frames to be tried on the newest of these slices; none, or the current one, where nothing is to be done."""
     if current is not None and not _reviewed(used) and not _another_size(current, recent):
         return ()
-    wanted = choose(recent, current)
+    # A stream that has just begun, or begun anew, owes nothing to the scale in use.
+    anew = choose(recent) if used <= BEGINNING else None
+    wanted = choose(recent, current, anew.scale if anew else None)
     if wanted is None:
         return ()
     if wanted.scale == LINEAR:
