@@ -99,13 +99,6 @@ def test_the_order_of_rows_does_not_matter(results):
         assert np.max(np.abs(other.mean - one.mean[order]) / one.std[order]) < 0.05
 
 
-def test_the_order_of_rows_of_counts_does_not_matter():
-    """Where many values are equal."""
-    order, counts = np.array([3, 0, 5, 1, 4, 2]), np.random.default_rng(2).poisson(1.5, VALUES.shape).astype(float)
-    for one, other in zip(run(counts), run(counts[:, order]), strict=True):
-        assert np.max(np.abs(other.mean - one.mean[order]) / one.std[order]) < 0.05
-
-
 @pytest.mark.full
 def test_the_order_of_modes_does_not_matter(results):
     for one, other in zip(results, run(VALUES.transpose(0, 2, 1)), strict=True):
