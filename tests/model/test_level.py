@@ -228,6 +228,15 @@ def test_wanderers_are_found_to_be_fast_and_jitterers_slow():
     assert (fastest[10:] <= WALK_RATIOS.index(0.01)).all()
 
 
+@pytest.mark.parametrize(("steps", "slices"), [(0.3, 80), (1.0, 40), (3.0, 40)])
+def test_entries_learn_from_each_other_how_fast_they_walk(steps, slices):
+    """Within a factor of 3: alone, against the prior, all but the quickest were found to be far too slow by then."""
+    rng = np.random.default_rng(11)
+    walks = steps * rng.normal(size=(slices, 100)).cumsum(0) + rng.normal(size=(slices, 100))
+    walk, _ = walks_found(walks)
+    assert steps**2 / 3 < np.median(walk) < 3 * steps**2
+
+
 @pytest.mark.parametrize("weight", [1.0, 0.02])
 def test_one_outlier_changes_no_walk(weight):
     values = wanderers_and_jitterers()

@@ -84,6 +84,13 @@ FEW_OUTLIERS_ITERATIONS = 4
 # Local level (level.py)
 WALK_RATIOS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """ψ to choose from: variance of a step of the walk over that of the noise (bench recorded: traffic, sensors)."""
+WALK_TEMPER = 0.2
+"""Of the likelihoods of ψ: data say less about it than they would if they were random walks. With 1, errors on Abilene
+and Intel lab are 8 and 6 % larger (bench tracker --rows abilene-50,intel --method cp --set level=true)."""
+WALK_PRIOR = 3.0
+"""Entries that the prior 1/ψ is worth beside those of the stream, in how common each ψ is (test_level)."""
+WALK_ITERATIONS = 10
+"""Fixed-point iterations for that (test_level)."""
 INITIAL_WALK = 1e-3
 """q before any data."""
 INITIAL_VARIANCE = 0.1

@@ -8,8 +8,9 @@ gaps and remembers as long as its own walk lets it: the forgetting of the factor
 
 The variance of a step differs from entry to entry and decides a lot: one wanders, its neighbour only jitters. So a
 bank of filters runs beside, one per ratio ψ of step to noise variance, each scored by how well it has predicted the
-entry so far; small ratios are preferred (prior 1/ψ). Estimating q from the smoothed steps stalls: what is smooth stays
-smooth.
+entry so far. How common each ratio is, is learned from all entries, with 1/ψ as its prior: by its own predictions
+alone an entry needs dozens of slices against that prior, and components take in its place what wanders meanwhile.
+Estimating q from the smoothed steps stalls: what is smooth stays smooth.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ from undertow.model.defaults import (
     LARGEST_SQUARE,
     NOISE_STRENGTH,
     UNKNOWN,
+    WALK_ITERATIONS,
+    WALK_PRIOR,
     WALK_RATIOS,
+    WALK_TEMPER,
 )
 from undertow.model.flow import where
-from undertow.model.types import FilterBank, Level, Window, put, taken, turned
+from undertow.model.types import FilterBank, Level, Window, over_slice, put, taken, turned
 
 
 def init(length: int, shape: tuple[int, ...], dtype: jnp.dtype) -> Level:
@@ -199,7 +203,21 @@ def finish(level: Level, mask: Array, robustness: Array, target: Array, noise: A
         noise_count=BANK_FORGETTING * bank.noise_count + weight[0],
         score=score,
     )
-    chosen = jax.nn.softmax(score - jnp.log(ratios), axis=0)
+    chosen = _chosen(score, ratios, bank.noise_count > 0)
     own_noise = (NOISE_STRENGTH * noise + bank.noise_sum) / (NOISE_STRENGTH + bank.noise_count)
     walk_variance = jnp.exp((chosen * jnp.log(ratios * own_noise)).sum(axis=0))
     return replace(level, bank=bank, walk_variance=where(bank.noise_count > 0, walk_variance, level.walk_variance))
+
+
+def _chosen(score: Array, ratios: Array, seen: Array) -> Array:
+    """Weights of the ratios for every entry: ∝ how common each is among all entries × its tempered likelihood."""
+    prior = 1 / ratios / (1 / ratios).sum()
+
+    def weights(common: Array) -> Array:
+        return jax.nn.softmax(WALK_TEMPER * score + jnp.log(common), axis=0)
+
+    def turn(_: Array, common: Array) -> Array:
+        counts = over_slice(where(seen, weights(common), 0)).reshape(prior.shape)
+        return (WALK_PRIOR * prior + counts) / (WALK_PRIOR + seen.sum())
+
+    return weights(lax.fori_loop(0, WALK_ITERATIONS, turn, prior))
