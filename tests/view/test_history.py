@@ -8,14 +8,10 @@ from undertow.view import history
 from undertow.view.history import History
 
 
-def output(frame=1, rank=1, off=0.0):
+def output(frame=1, rank=1, flagged=0.0):
     return SimpleNamespace(
         frame=frame,
-        innovations=lambda: np.array([0.5, 2.5, off, np.nan]),
-        outlier_probability=lambda: np.array([0.0, 0.0, 0.9, 0.0]),
-        rank=lambda: rank,
-        noise_std=lambda: 2.0,
-        weights=lambda: {"a": 0.25, "b": 0.75},
+        noted=lambda: lambda: {"rank": rank, "noise": 2.0, "flagged": flagged, "covered": 0.5, "weights": (0.25, 0.75)},
     )
 
 
@@ -27,11 +23,11 @@ def test_it_is_bounded():
     assert kept.moments()[-1].index == history.MOST + 48
 
 
-def test_a_slice_is_summed_up():
+def test_the_numbers_of_a_slice_are_kept():
     kept = History()
-    kept.add(1, output(off=9.0), [np.array([True])])
+    kept.add(1, output(flagged=0.25), [np.array([True])])
     (moment,) = kept.moments()
-    assert (moment.flagged, moment.covered, moment.weights) == (1 / 3, 0.5, (0.25, 0.75))
+    assert (moment.flagged, moment.covered, moment.weights) == (0.25, 0.5, (0.25, 0.75))
 
 
 def test_another_stream_starts_anew():

@@ -115,6 +115,9 @@ def cost(
     cold: Annotated[
         bool, typer.Option("--cold", help="Instead: a new process that finds no compiled programs, 15 % observed.")
     ] = False,
+    steady: Annotated[
+        bool, typer.Option("--steady", help="Instead: milliseconds of a frame of video after 41 frames.")
+    ] = False,
 ) -> None:
     """Time of a default tracker over that of the CP models it keeps, whole runs from the first slice.
 
@@ -123,11 +126,15 @@ def cost(
     \b
       undertow bench cost                              # 12×12, 40×40 and 144×176
       undertow bench cost --cold --shape 144x176       # what a user waits for the first time
+      undertow bench cost --steady --shape 144x176 --shape 1080x1920 --slices 19
     """
     from undertow.lab.studies import cost as study
+    from undertow.lab.studies import steady as in_its_stride
 
     shapes = [sizes(one) for one in shape] if shape else study.SHAPES
-    if cold:
+    if steady:
+        show_tables(lambda bars: [in_its_stride.table(shapes if shape else study.SHAPES[-1:], slices, bars)])
+    elif cold:
         show_tables(lambda bars: [study.cold(one, slices) for one in (shapes if shape else study.SHAPES[-1:])])
     else:
         show_tables(lambda bars: [study.costs(shapes, slices, rounds, bars)])

@@ -3,8 +3,11 @@ programs ask while they are traced (`on_cpu`, `on_mesh`)."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import jax
 
@@ -54,6 +57,19 @@ ACCELERATOR = Platform(
 def current() -> Platform:
     """Of JAX's default backend."""
     return CPU if on_cpu() else ACCELERATOR
+
+
+def on_host() -> Any:
+    """A context in which programs run on the host, where JAX has a CPU beside the device."""
+    return jax.default_device(_cpu()) if current().separate_memory else contextlib.nullcontext()
+
+
+@cache
+def _cpu() -> Any:
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:  # it was switched off
+        return None
 
 
 def on_cpu() -> bool:

@@ -12,7 +12,7 @@ The standard deviation of a forecast is that of one step times a factor f, log f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from undertow.model import platform
 from undertow.model.types import Core as ModelCore
 from undertow.programs.program import program
 from undertow.tracker import scales
@@ -120,26 +121,37 @@ def most_bytes(entries: int) -> int:
     return 0 if entries > LARGEST_SLICE else 4 * min(PENDING_NUMBERS, _pending_numbers(entries) * MOST_PENDING)
 
 
-def follow(
-    ahead: Ahead, season: Season, core: Core, model: ModelCore, values: Any, observed: Any, scale: Any = LINEAR
-) -> Ahead:
+class Outlook(NamedTuple):
+    """What is expected after a slice, with the horizons it was asked for: level, last answer (n,) and rows (H, n), and
+    the standard deviation of the next slice (n,)."""
+
+    horizons: list[int]
+    level: Any
+    std: Any
+    rows: Any
+    last: Any
+
+
+def outlook(core: Core, model: ModelCore, horizons: list[int]) -> Outlook:
+    """Of the state after a slice, without its season; it may still be computed."""
+    level, std, rows = now(core.level, model, in_blocks(horizons))
+    return Outlook(horizons, level, std, rows, core.last)
+
+
+def follow(ahead: Ahead, season: Season, expected: Outlook, values: Any, observed: Any, scale: Any = LINEAR) -> Ahead:
     """After a slice: forecasts of it are scored, new ones are made.
 
     Args:
         ahead: Before the slice.
-        season: After it.
-        core: After it.
-        model: The CP model that forecasts, after it.
+        season: After it, of at most `LARGEST_SLICE` entries.
+        expected: After it.
         values: Of the slice, on the scale of the stream (n,).
         observed: Which of these were (n,).
         scale: Of the stream, its number.
     """
-    if season.entries > LARGEST_SLICE:
-        return ahead
     values, observed = (of_sample(np.asarray(one)) for one in (values, observed))
-    ahead = scored(ahead, season.clock - 1, values, observed, scale, period_in(season))
-    horizons = asked_now(season)
-    return with_forecasts(ahead, season, horizons, *_candidates(core, model, season, horizons))
+    ahead = scored(ahead, season.clock - 1, values, observed, np.asarray(scale), period_in(season))
+    return with_forecasts(ahead, season, expected.horizons, *_candidates(expected, season, of_sample))
 
 
 def scored(ahead: Ahead, clock: int, values: Floats, observed: NDArray[np.bool_], scale: Any, period: int = 0) -> Ahead:
@@ -152,8 +164,9 @@ def scored(ahead: Ahead, clock: int, values: Floats, observed: NDArray[np.bool_]
     known = (nearby(ahead, horizon, period) for horizon, _ in asked)
     grams, _, shares = (np.stack(part) for part in zip(*known, strict=True))
     factors = np.stack([factor_of(ahead, horizon) for horizon, _ in asked])
-    parts = compared(values, observed, means, std, grams, shares, factors, scale)
-    found = zip(*(np.asarray(part) for part in parts), strict=True)
+    with platform.on_host():  # a device would have to finish what it does before it answered
+        parts = compared(values, observed, means, std, grams, shares, factors, scale)
+        found = zip(*(np.asarray(part) for part in parts), strict=True)
     return with_scores(ahead, clock, [horizon for horizon, _ in due], list(found)[: len(due)], values.size)
 
 
@@ -213,10 +226,10 @@ def asked_now(season: Season) -> list[int]:
 
 
 def with_forecasts(ahead: Ahead, season: Season, horizons: list[int], means: Floats, std: Floats) -> Ahead:
-    """With new forecasts (H, C, n), and the standard deviation of the next slice (n,)."""
+    """With new forecasts (H, C, k), and the standard deviation of the next slice (k,); k as `of_sample` has it."""
     pending = dict(ahead.pending)
     for one, said in zip(horizons, means, strict=True):
-        pending[one] = (*pending.get(one, ()), Pending(season.clock + one - 1, of_sample(said), of_sample(std)))
+        pending[one] = (*pending.get(one, ()), Pending(season.clock + one - 1, said, std))
     return replace(ahead, pending=pending)
 
 
@@ -236,7 +249,7 @@ def look_ahead(
 ) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the next slices (slices, n), on the scale of the stream."""
     horizons = list(range(1, slices + 1))
-    means, std = _candidates(core, model, season, horizons)
+    means, std = _candidates(outlook(core, model, horizons), season)
     found, factors = np.empty((slices, season.entries), np.float32), np.empty((slices, 1), np.float32)
     farthest, period = max(ahead.scored, default=1), period_in(season)
     for horizon, said in zip(horizons, means, strict=True):
@@ -247,11 +260,19 @@ def look_ahead(
     return found, std * factors
 
 
-def _candidates(core: Core, model: ModelCore, season: Season, horizons: list[int]) -> tuple[Floats, Floats]:
-    """What is to come at each horizon (H, C, n), 1 being the next, and the standard deviation of the next (n,)."""
-    level, std, rows = (np.asarray(part) for part in now(core.level, model, in_blocks(horizons)))
-    seasonal = [seasons.at(season, horizon - 1) for horizon in horizons]
-    return side_by_side(level, np.asarray(core.last), rows, seasonal), std
+def _candidates(
+    expected: Outlook, season: Season, part: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+) -> tuple[Floats, Floats]:
+    """What is to come at each horizon (H, C, k), 1 being the next, and the standard deviation of the next (k,).
+
+    Args:
+        expected: From the last slice.
+        season: After it.
+        part: The entries that are asked for (…, n) → (…, k).
+    """
+    level, std, rows, last = (part(np.asarray(one)) for one in expected[1:])
+    seasonal = [seasons.at(season, horizon - 1) for horizon in expected.horizons]
+    return side_by_side(level, last, rows, [(part(one), part(two), part(three)) for one, two, three in seasonal]), std
 
 
 def in_blocks(horizons: list[int]) -> Floats:

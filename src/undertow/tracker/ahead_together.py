@@ -120,7 +120,9 @@ def follow(
         three = [next(seasonal) for _ in asked[number]]
         means = alone.side_by_side(level[number], last[number], rows[number], three)
         scored = alone.with_scores(before[number], one.clock - 1, *found[number], entries)
-        made[number] = alone.with_forecasts(scored, one, asked[number], means, std[number].copy())
+        made[number] = alone.with_forecasts(
+            scored, one, asked[number], alone.of_sample(means), alone.of_sample(std[number]).copy()
+        )
     return made
 
 

@@ -76,8 +76,19 @@ class Tracker(Viewed, StackedModel):
         self.period = _checked("period", period)
         self.believed_after = _checked("believed_after", believed_after)
         self.grow = _checked_bool("grow", grow)
-        self._state: Tracking | None = None
+        self._now: Tracking | None = None
         self._history = History()
+
+    @property
+    def _state(self) -> Tracking | None:
+        """After the last slice, which season and forecasts have taken in; waits for it. None before the first."""
+        if self._now is not None:
+            self._now = tracking.caught_up(self._now)
+        return self._now
+
+    @_state.setter
+    def _state(self, state: Tracking | None) -> None:
+        self._now = state
 
     @exclusive
     def update(self, x: Any, mask: Any = None, time: Any = None) -> Result:
@@ -102,7 +113,7 @@ class Tracker(Viewed, StackedModel):
         """
         check_process()
         found, given = self._given(x, mask)
-        before, carried = self._state, moment(x) if time is None else None
+        before, carried = self._now, moment(x) if time is None else None
         if carried is not None:
             time = self.in_order(carried)
         if before is None:
@@ -112,18 +123,18 @@ class Tracker(Viewed, StackedModel):
 
     def _given(self, x: Any, mask: Any = None) -> tuple[Taken, Slice]:
         """The next slice, checked."""
-        before = self._state, self._labels
+        before = self._now, self._labels
         try:
             if self.grow:
-                self._state, self._labels = coming_and_going(*before, x)
-            shape = None if self._state is None else self._state.shape
+                self._now, self._labels = coming_and_going(*before, x)
+            shape = None if self._now is None else self._now.shape
             found = self._taken(x, mask, shape)
             x, mask = found.x, found.mask
             given = as_entries(x, mask).to_slice() if is_sparse(x) else as_slice(x, mask, shape=shape)
             if shape is not None and given.shape != shape:
                 raise ValueError(f"x must have the shape {shape} of the slices before it, got {given.shape}.")
         except BaseException:
-            self._state, self._labels = before
+            self._now, self._labels = before
             raise
         return found, given
 
@@ -131,9 +142,9 @@ class Tracker(Viewed, StackedModel):
         return tracking.start(shape, self.period or 0, self.believed_after or 0)
 
     def _learned_from(self, found: Taken, given: Slice, state: Tracking, output: TrackerOutput) -> Result:
-        self._state = with_heard(state, self._state, given) if self.grow else state
-        in_use = [np.asarray(one.state.core.factors.active) for one in self._state.cps]
-        self._history.add(self._state.seen, output, in_use)
+        self._now = with_heard(state, self._now, given) if self.grow else state
+        active = output.active or [one.state.core.factors.active for one in self._now.cps]
+        self._history.add(self._now.seen, output, list(active))
         return Result(cast(Output, output)).along(self._keep(found), self._labels)  # it has the same methods
 
     def _learned_so_far(self) -> Tracking | None:
@@ -161,7 +172,7 @@ class Tracker(Viewed, StackedModel):
             >>> ut.Tracker().in_order(3.0)
             3.0
         """
-        return in_order(Clock() if self._state is None else self._state.clock, time)
+        return in_order(Clock() if self._now is None else self._now.clock, time)
 
     @exclusive
     def transform(self, X: Any) -> Any:
@@ -245,9 +256,10 @@ class Tracker(Viewed, StackedModel):
     @property
     def predictors(self) -> tuple[str, ...]:
         """Names of the predictors, as in `Result.weights`; none before the first slice."""
-        return () if self._state is None else NAMES[: self._state.core.gram.shape[-1]]
+        return () if self._now is None else NAMES[: self._now.core.gram.shape[-1]]
 
     @property
+    @exclusive
     def periods(self) -> tuple[int, ...]:
         """Periods of the season, in slices: found or given, and seven of it; none as long as none is known."""
         return () if self._state is None or self._state.season is None else self._state.season.periods
@@ -264,7 +276,7 @@ class Tracker(Viewed, StackedModel):
                 f"Tracker has nothing to set but its {', '.join(_HINTS)} and grow, got {', '.join(other)}: "
                 "use RobustCP for a model with settings."
             )
-        if params and self._state is not None:
+        if params and self._now is not None:
             raise ValueError(f"{next(iter(params))} must be set before the first slice: make a new Tracker.")
         for name, value in params.items():
             setattr(self, name, _checked_bool(name, value) if name == "grow" else _checked(name, value))
@@ -280,12 +292,12 @@ class Tracker(Viewed, StackedModel):
 
     @exclusive
     def __repr__(self) -> str:
-        if self._state is None:
+        if self._now is None:
             return "Tracker()"
-        return f"Tracker()  # {self._state.seen} slices of {'×'.join(map(str, self._state.shape))}"
+        return f"Tracker()  # {self._now.seen} slices of {'×'.join(map(str, self._now.shape))}"
 
     def _slice_shape(self) -> tuple[int, ...] | None:
-        return None if self._state is None else self._state.shape
+        return None if self._now is None else self._now.shape
 
     @exclusive
     def _view(self, what: str) -> ModelView:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -353,13 +354,22 @@ def named(
     lasting: Ages,
     now: int,
 ) -> Named:
-    """By position what was found in slice `now`; arrays are flat or have its shape."""
+    """By position what was found in slice `now`; arrays are flat or have its shape.
+
+    Ages may still be on the device: they are looked at only where something is wrong.
+    """
     shape = observed.shape
-    since, repeated = (now - np.maximum(one.reshape(shape), 1) + 1 for one in (lasting.flagged, lasting.repeated))
+    changed, dead = changed.reshape(shape), dead.reshape(shape)
     rows = () if off else rows_off(flagged, observed)
+    nothing = np.broadcast_to(np.int32(0), shape)
+
+    def since_of(age: Any, needed: Any) -> np.ndarray:
+        return now - np.maximum(np.asarray(age).reshape(shape), 1) + 1 if needed else nothing
+
+    since = since_of(lasting.flagged, rows or changed.any())
+    repeated = since_of(lasting.repeated, dead.any())
     where = [np.moveaxis(flagged, mode, 0)[index] for mode, index in rows]
     began = [np.moveaxis(since, mode, 0)[index] for mode, index in rows]
-    changed, dead = changed.reshape(shape), dead.reshape(shape)
     return Named(
         slice_off=off,
         rows=rows,

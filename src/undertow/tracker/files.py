@@ -21,7 +21,7 @@ from undertow.tracker import past_files
 from undertow.tracker.core import fresh_core
 from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
-from undertow.tracker.tracking import Tracking
+from undertow.tracker.tracking import Tracking, caught_up
 
 STATE_VERSION = 7
 """Raise it whenever the meaning or the names of the arrays change."""
@@ -29,6 +29,7 @@ STATE_VERSION = 7
 
 def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays."""
+    state = caught_up(state)
     header = {
         "kind": "Tracker",
         "state_version": STATE_VERSION,
@@ -44,7 +45,7 @@ def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
             {
                 "config": asdict(model.state.config),
                 "capacity": model.state.capacity,
-                "missing": list(model.state.missing),
+                "missing": [int(count) for count in model.state.missing],
                 "steps": model.state.steps,
                 "rank": int(model.rank),
             }

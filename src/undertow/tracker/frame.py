@@ -72,13 +72,16 @@ def stacked(frames: Sequence[Frame], modes: int) -> Frame:
     return Frame(*columns)
 
 
-def choose(recent: Sequence[Slice], current: Frame | None = None, scale: int | None = None) -> Frame | None:
+def choose(
+    recent: Sequence[Slice], current: Frame | None = None, scale: int | None = None, within: float = 1.0
+) -> Frame | None:
     """The frame that suits these slices, oldest first; None as long as there is nothing but zeros.
 
     Args:
         recent: Slices in which something was observed.
         current: The frame in use: it stays unless another is clearly better.
         scale: The scale, if it is not to be chosen.
+        within: Of the limits within which the current one stays.
     """
     usual = usual_slices(recent)
     values = _values(usual) if usual else np.zeros(0)
@@ -93,8 +96,8 @@ def choose(recent: Sequence[Slice], current: Frame | None = None, scale: int | N
         return wanted
     ratio = unit / current.unit
     moved = abs(origin - current.origin) / max(unit, current.unit)
-    most = REVISED if scale == LOG else UNIT_REVISED
-    return current if 1 / most < ratio < most and moved < REVISED else wanted
+    most = (REVISED if scale == LOG else UNIT_REVISED) * within
+    return current if 1 / most < ratio < most and moved < REVISED * within else wanted
 
 
 def _values(recent: Sequence[Slice]) -> Floats:

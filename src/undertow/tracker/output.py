@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -25,6 +25,8 @@ from undertow.tracker.predictors.registry import NAMES as NAMES_BEFORE_CP
 Floats = NDArray[np.floating[Any]]
 NAMES = (*NAMES_BEFORE_CP, "cp_0", "cp_1", "cp_2")
 """Of the predictors, in the order of their weights."""
+SAMPLED = 1000
+"""Entries of which pictures show the median noise, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +38,13 @@ class TrackerOutput:
 
     Attributes:
         ranks: Active components of all CP models.
+        components: Of the CP model, or what finds out.
+        found: What is wrong beyond single entries, or what finds out.
         beyond: Which entries were too large to compute with, and the slice; None where there were none.
         repeating_since: The first of the slices that are all equal; −1 where they are not.
+        asked: What the user asked for of the stream: after how many slices changes are believed, 0 for nothing.
+        summary: `summed_up`, where that is on the device.
+        active: Of every CP model, which slots for components are in use; none where the state has that on the host.
     """
 
     answer: Answer
@@ -45,7 +52,7 @@ class TrackerOutput:
     shape: tuple[int, ...]
     low_rank_part: Any
     components: Any
-    named: Named
+    found: Named | Callable[[], Named]
     noticed: int
     dtype: Any
     config: dict[str, Any]
@@ -55,22 +62,35 @@ class TrackerOutput:
     indices: None = None
     given: Slice | None = None
     said: Any = None
+    asked: Any = 0
+    summary: Any = None
+    active: tuple[Any, ...] = ()
 
     def repeated(self, since: int) -> TrackerOutput:
         """Of a slice that is the last one again: nothing in it is wrong but that."""
         kept = Flags.REPEATED.value | self.noticed & Flags.FILL_VALUES.value
         return replace(
-            self, answer=no_outliers(self.answer), named=Named(), noticed=kept, beyond=None, repeating_since=since
+            self,
+            answer=no_outliers(self.answer),
+            summary=None,
+            found=Named(),
+            noticed=kept,
+            beyond=None,
+            repeating_since=since,
         )
 
     @cached_property
-    def _fetched(self) -> Answer:
-        fetched: Answer = jax.device_get(self.answer)
-        return fetched
+    def named(self) -> Named:
+        """What is wrong beyond single entries, by name."""
+        return self.found() if callable(self.found) else self.found
+
+    def _fetched(self, name: str) -> Floats:
+        """A part of the answer."""
+        return np.asarray(getattr(self.answer, name))
 
     def mean(self) -> Floats:
         """What every entry should be."""
-        return self._shaped(self.frame.absolute(self._fetched.mean))
+        return self._shaped(self.frame.absolute(self._fetched("mean")))
 
     def low_rank(self) -> Floats:
         """The CP model's part."""
@@ -78,37 +98,37 @@ class TrackerOutput:
 
     def std(self) -> Floats:
         """Of a new observation."""
-        return self._shaped(np.asarray(self._fetched.std, np.float64) * self.frame.unit)
+        return self._shaped(np.asarray(self._fetched("std"), np.float64) * self.frame.unit)
 
     def low_rank_std(self) -> Floats:
         """Of the mean."""
-        return self._shaped(np.asarray(self._fetched.mean_std, np.float64) * self.frame.unit)
+        return self._shaped(np.asarray(self._fetched("mean_std"), np.float64) * self.frame.unit)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Where this fraction of new observations lies."""
-        found, scale = self._fetched, np.asarray(self.frame.scale, np.int32)
-        reach = np.asarray(law.reach(np.asarray(found.below), level), np.float32)
-        ends = _ends(found.scaled, reach * found.deviation, found.least[..., None], scale)
+        scaled, deviation, least, below = map(self._fetched, ("scaled", "deviation", "least", "below"))
+        scale, reach = np.asarray(self.frame.scale, np.int32), np.asarray(law.reach(below, level), np.float32)
+        ends = _ends(scaled, reach * deviation, least[..., None], scale)
         lower, upper = (self._shaped(self.frame.absolute(one)) for one in ends)
         return lower, upper
 
     def outliers(self) -> Floats:
         """What was added."""
-        added = self._shaped(np.asarray(self._fetched.outliers, np.float64) * self.frame.unit)
+        added = self._shaped(np.asarray(self._fetched("outliers"), np.float64) * self.frame.unit)
         return added if self.beyond is None else np.where(self.beyond[0], self.beyond[1] - self.mean(), added)
 
     def outlier_probability(self) -> Floats:
         """By the combined law; entries that were too large to compute with are outliers for certain."""
-        probability = self._shaped(np.asarray(self._fetched.probability, np.float64))
+        probability = self._shaped(np.asarray(self._fetched("probability"), np.float64))
         return probability if self.beyond is None else np.where(self.beyond[0], self.dtype.type(1), probability)
 
     def innovations(self) -> Floats:
         """What was not predicted, in standard deviations."""
-        return self._shaped(np.asarray(self._fetched.innovation, np.float64))
+        return self._shaped(np.asarray(self._fetched("innovation"), np.float64))
 
     def weights(self) -> dict[str, float]:
         """Of the predictors, by name."""
-        return dict(zip(NAMES, map(float, self._fetched.weights), strict=False))
+        return dict(zip(NAMES, map(float, self._fetched("weights")), strict=False))
 
     def observed(self) -> tuple[Floats, NDArray[np.bool_]] | None:
         """The slice and its mask; None where it is not at hand."""
@@ -129,13 +149,18 @@ class TrackerOutput:
         plain = scales.plain(jnp.asarray(self.said), jnp.asarray(self.frame.scale))
         return {name: self._shaped(self.frame.absolute(one)) for name, one in zip(NAMES, plain, strict=False)}
 
+    def noted(self) -> Callable[[], dict[str, Any]]:
+        """What finds the numbers of a `view.history.Moment` out once they are there, without arrays of all entries."""
+        counts = self.summary or summed_up(self.answer.innovation, self.answer.probability, self.answer.noise)
+        return partial(_numbers, counts, self.answer.weights, self.components, self.frame.unit)
+
     def rank(self) -> int:
         """Components of the CP model."""
-        return int(self.components)
+        return _known(self.components)
 
     def noise_std(self) -> float:
         """The median of all entries."""
-        return float(np.median(self._fetched.noise)) * self.frame.unit
+        return float(np.median(self._fetched("noise"))) * self.frame.unit
 
     def iterations(self) -> int:
         """One pass."""
@@ -147,7 +172,7 @@ class TrackerOutput:
 
     def flags(self) -> int:
         """What was noticed."""
-        most = max(map(int, jax.device_get(self.ranks)), default=0)
+        most = max(map(int, self.ranks), default=0)
         full = Flags.RANK_FULL.value if most >= largest_rank(self.shape) else 0
         return self.noticed | self.named.flags() | full
 
@@ -157,7 +182,7 @@ class TrackerOutput:
 
     def settings(self) -> dict[str, Any]:
         """By name."""
-        return self.config
+        return self.config | believed(self.asked)
 
     def _shaped(self, flat: Floats) -> Floats:
         return np.asarray(flat, self.dtype).reshape(self.shape)
@@ -169,7 +194,43 @@ def _ends(z: Array, reach: Array, least: Array, scale: Array) -> tuple[Array, Ar
     return lower, upper
 
 
-def no_outliers(answer: Answer, where: Any = True) -> Answer:
+def believed(after: Any) -> dict[str, int]:
+    """After how many slices changes are believed, if that was asked for."""
+    return {"believed_after": int(after)} if int(after) else {}
+
+
+def summed_up(innovation: Any, probability: Any, noise: Any, xp: Any = np) -> tuple[Any, Any]:
+    """Numbers of entries that were judged, of those not flagged, and of those within ±1.96 (3,); the noise of
+    some `SAMPLED` entries."""
+    if xp is np:
+        innovation, probability, noise = (np.asarray(one) for one in (innovation, probability, noise))
+    judged = ~xp.isnan(innovation)
+    clean = judged & (probability <= 0.5)
+    within = clean & (xp.abs(innovation) <= 1.96)
+    counts = xp.stack([xp.sum(one) for one in (judged, clean, within)])
+    return counts, noise[:: -(-noise.size // SAMPLED)]
+
+
+def _numbers(summary: tuple[Any, Any], weights: Any, components: Any, unit: float) -> dict[str, Any]:
+    counts, noise = map(np.asarray, summary)
+    judged, kept, within = map(int, counts)
+    return {
+        "rank": _known(components),
+        "noise": float(np.median(noise)) * unit,
+        "flagged": (judged - kept) / max(judged, 1),
+        "covered": within / kept if kept else float("nan"),
+        "weights": tuple(map(float, np.asarray(weights))),
+    }
+
+
+def _known(number: Any) -> int:
+    return int(number() if callable(number) else number)
+
+
+def no_outliers(answer: Answer, where: Any = None) -> Answer:
     """The same without outliers; for many streams, those named."""
-    nothing: Any = {name: np.where(where, np.float32(0), getattr(answer, name)) for name in ("outliers", "probability")}
-    return replace(answer, **nothing)
+
+    def nothing(one: Any) -> Any:
+        return np.zeros(one.shape, np.float32) if where is None else np.where(where, np.float32(0), one)
+
+    return replace(answer, outliers=nothing(answer.outliers), probability=nothing(answer.probability))

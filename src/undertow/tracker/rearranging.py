@@ -24,7 +24,7 @@ from undertow.tracker import season as seasons
 from undertow.tracker.ahead import MOST_SCORED, Ahead, Pending
 from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.season import Season
-from undertow.tracker.tracking import Tracking
+from undertow.tracker.tracking import Tracking, caught_up
 
 NEW = -1
 """Place of a row that was not there before."""
@@ -39,7 +39,8 @@ def rearranged(state: Tracking, places: Places) -> Tracking:
         state: Of the stream so far; it stays as it is.
         places: For every mode.
     """
-    shape, flat = tuple(map(len, places)), _entries(places, state.shape)
+    state, shape = caught_up(state), tuple(map(len, places))
+    flat = _entries(places, state.shape)
     return replace(
         state,
         shape=shape,
@@ -129,7 +130,7 @@ def model(state: State, places: Places) -> State:
         core = replace(core, factors=replace(core.factors, covariances=tuple(covariances)))
     core = replace(core, outliers=_as_pooled(core.outliers, _entries(places, state.shape).reshape(shape) == NEW))
     added = math.prod(shape) - math.prod(state.shape)
-    missing = tuple(count + max(added, 0) for count in state.missing)
+    missing = tuple(int(count) + max(added, 0) for count in state.missing)
     return State(state.config, shape, state.unit, state.steps, jax.tree.map(jnp.copy, core), missing)
 
 

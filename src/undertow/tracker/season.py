@@ -12,6 +12,7 @@ over entries, so that it depends neither on the order of entries nor on the unit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -115,8 +116,20 @@ def rows(season: Season, ahead: int = 0) -> Floats:
 def predict(season: Season | None, entries: int) -> Prediction:
     """Of the next slice; NaN where no earlier cycle is known."""
     if season is None or season.deviation is None:
-        return Prediction(*(np.full(entries, np.nan, np.float32) for _ in range(3)))  # type: ignore[arg-type]
+        return Prediction(*[unknown(entries)] * 3)
     made: Prediction = predicted(season.deviation, rows(season))[0]
+    return made
+
+
+def unknown(entries: int) -> Array:
+    """NaN for every entry (n,), on the device: made once, not sent with every slice."""
+    found: Array = _unknown(entries, getattr(jax.config, "jax_default_device", None))
+    return found
+
+
+@lru_cache(maxsize=8)
+def _unknown(entries: int, device: Any) -> Array:
+    made: Array = jax.device_put(np.full(entries, np.nan, np.float32))
     return made
 
 
@@ -134,7 +147,7 @@ def at(season: Season, ahead: int) -> tuple[Any, Any, Any]:
 def fitted(season: Season | None, values: Any, weights: Any, entries: int) -> tuple[Season | None, Any]:
     """With the deviations of a slice, and what every entry is now that it is known (n,), NaN where it is not."""
     if season is None or season.deviation is None:
-        return season, np.full(entries, np.nan, np.float32)
+        return season, unknown(entries)
     deviation = deviations(season.deviation, rows(season), values, weights)
     return replace(season, deviation=deviation), predicted(deviation, rows(season))[0].mean
 
@@ -149,7 +162,7 @@ def remembered(season: Season, values: Any, weights: Any, completed: Any, std: A
         completed: The answer (n,): it stands in for what was not observed, and bounds what was.
         std: Of an observation around its prediction (n,).
     """
-    if season.deviation is None and season.history is None:
+    if not takes_in(season):
         return replace(season, clock=season.clock + 1)
     completed, reach = np.asarray(completed), FARTHEST * np.asarray(std)
     seen = np.clip(np.asarray(values), completed - reach, completed + reach)
@@ -159,6 +172,16 @@ def remembered(season: Season, values: Any, weights: Any, completed: Any, std: A
         season.history[season.clock % len(season.history)] = full
     season = replace(season, clock=season.clock + 1, filled=season.filled + 1)
     return _reviewed(season) if season.history is not None and _due(season.filled) else season
+
+
+def takes_in(season: Season) -> bool:
+    """Whether anything but the number of a slice is remembered."""
+    return season.deviation is not None or season.history is not None
+
+
+def due(season: Season, slices: int) -> bool:
+    """Whether a period is looked for with the last of so many slices more."""
+    return season.history is not None and _due(season.filled + slices)
 
 
 def skipped(season: Season, slices: int) -> Season:

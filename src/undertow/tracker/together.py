@@ -61,7 +61,7 @@ def update(states: Sequence[Tracking], slices: Sequence[Slice], times: Sequence[
     ready: dict[int, _Ready] = {}
     with tracking.one_at_a_time:
         for number, (before, given, time) in enumerate(zip(states, slices, times, strict=True)):
-            state, verdict, steps = tracking.noted(before, given, time)
+            state, verdict, steps = tracking.noted(tracking.caught_up(before), given, time)
             if verdict.frozen:
                 found[number] = tracking.advance(state, given, verdict, steps)
             else:
@@ -241,12 +241,13 @@ def _output(one: _Ready, number: int, reported: Any, said: Any, mask: Any, beyon
         shape=state.shape,
         low_rank_part=found.low_rank,
         components=found.rank,
-        named=events.named(
+        found=events.named(
             flagged, bool(found.slice_off), found.changed, found.dead, mask, found.lasting, state.seen - 1
         ),
         noticed=tracking.noticed(not given.mask.any(), beyond.any(), np.any(given.filled)).value,
         dtype=given.values.dtype,
-        config=tracking.settings(used_frame) | tracking.believed(state.core.events.after),
+        config=tracking.settings(used_frame),
+        asked=state.core.events.after,
         ranks=found.ranks,
         given=given,
         said=said,

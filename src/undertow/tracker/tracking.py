@@ -6,6 +6,7 @@ import contextlib
 import math
 import threading
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -20,11 +21,12 @@ from undertow.programs.program import program
 from undertow.programs.runtime import MIDDLING
 from undertow.tracker import answering, events, judging, law, scales, trials
 from undertow.tracker import season as seasons
-from undertow.tracker.ahead import Ahead, follow, look_ahead
+from undertow.tracker.ahead import Ahead, look_ahead, sampled
 from undertow.tracker.clock import Clock, advanced
 from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.frame import Frame, choose, misled, usual_slices
-from undertow.tracker.output import TrackerOutput
+from undertow.tracker.happened import BEHIND, Happened, can_wait, on_its_way, taken_in
+from undertow.tracker.output import TrackerOutput, summed_up
 from undertow.tracker.predictors import registry
 from undertow.tracker.predictors.cp import CP, configs
 from undertow.tracker.regime import changed
@@ -38,6 +40,9 @@ RECENT_BYTES = 64_000_000
 """Fewer of them where slices are large, but three at least."""
 CONSTANT_FOR = RECENT // CONSTANT_WINDOWS
 """Half as many slices as are learned of a stream that has never been anything but one slice repeated."""
+FEWEST_SAMPLED, CLOSE = 300, 0.6
+"""Observations in a sample of three slices from which on it says how large they are, and the part of the limits of a
+frame within which that is beyond doubt."""
 BEGINNING = 5
 """Slices after which it is looked, each time, whether the stream has been another one since then."""
 REVIEWS = (2, 3, BEGINNING, 10)
@@ -68,6 +73,7 @@ class Tracking:
         ahead: Forecasts, and how earlier ones turned out.
         clock: Times of the slices.
         heard: For every mode, up to which slice each row was observed (I_n,); none where labels do not come and go.
+        waiting: The newest slices as far as `season` and `ahead` have not taken them in.
     """
 
     shape: tuple[int, ...]
@@ -82,6 +88,7 @@ class Tracking:
     ahead: Ahead = field(default_factory=Ahead)
     clock: Clock = field(default_factory=Clock)
     heard: tuple[np.ndarray, ...] = ()
+    waiting: tuple[Happened, ...] = ()
 
 
 def start(shape: tuple[int, ...], period: int = 0, believed_after: Any = 0) -> Tracking:
@@ -123,6 +130,8 @@ def noted(state: Tracking, given: Slice, time: Any = None) -> tuple[Tracking, Ve
 
 def advance(state: Tracking, given: Slice, verdict: Verdict, steps: float) -> tuple[Tracking, TrackerOutput]:
     """Learn from a slice that was `noted`; the caller holds `one_at_a_time`."""
+    if steps != 1 or verdict.frozen:
+        state = caught_up(state)
     if steps != 1:
         state = after_gap(state, steps)
     if verdict.frozen:
@@ -131,6 +140,17 @@ def advance(state: Tracking, given: Slice, verdict: Verdict, steps: float) -> tu
         return replace(state, season=season), output.repeated(int(verdict.since))
     after, output = _learned(framed(state, given), given, steps=steps)
     return after, output.repeated(int(verdict.since)) if verdict.repeated else output
+
+
+def caught_up(state: Tracking, behind: int = 0) -> Tracking:
+    """With a season and forecasts that have taken in every slice, or all but so many of the newest."""
+    season, ahead, waiting = state.season, state.ahead, state.waiting
+    if season is None or len(waiting) <= behind:
+        return state
+    while len(waiting) > behind:
+        season, ahead = taken_in(season, ahead, waiting[0])
+        waiting = waiting[1:]
+    return replace(state, season=season, ahead=ahead, waiting=waiting)
 
 
 def framed(state: Tracking, given: Slice) -> Tracking:
@@ -156,6 +176,7 @@ def after_gap(state: Tracking, steps: float) -> Tracking:
 
 def forecast(state: Tracking, slices: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of the next slices (slices, *shape), in units of the data; nothing is learned."""
+    state = caught_up(state)
     frame, season = state.frame or Frame(), state.season
     assert season is not None  # only while slices are learned anew
     with one_at_a_time:
@@ -174,6 +195,7 @@ def _in_units(z: Array, deviation: Array, scale: Array) -> tuple[Array, Array]:
 
 def copied(state: Tracking) -> Tracking:
     """The same in memory of its own: learning donates the arrays of the CP models."""
+    state = caught_up(state)
     models = tuple(replace(model, state=model.state.copy()) for model in state.cps)
     return replace(state, cps=models, season=None if state.season is None else state.season.copied())
 
@@ -184,6 +206,7 @@ def _in_frame(state: Tracking) -> Tracking:
     again = learned_nonsense(state.frame, state.recent, state.used)
     if frames in ((), (state.frame,)) and not again:
         return state
+    state = caught_up(state)
     return the_better(state, tried(state, frames, again))
 
 
@@ -292,8 +315,27 @@ def anew(blank: Tracking, state: Tracking) -> Tracking:
 
 def _another_size(current: Frame, recent: tuple[Slice, ...]) -> bool:
     """Whether the last three slices, and most of the recent ones, agree that unit or origin are wrong by far."""
-    some = (recent[-3:], recent) if len(recent) >= 3 else ()
-    return bool(some) and all(choose(one, current, current.scale) not in (None, current) for one in some)
+    three = recent[-3:]
+    if len(three) < 3 or _clearly_the_same_size(current, three):
+        return False
+    return all(choose(one, current, current.scale) not in (None, current) for one in (three, recent))
+
+
+def _clearly_the_same_size(current: Frame, three: tuple[Slice, ...]) -> bool:
+    """Whether some entries of large slices say so beyond doubt: to order all of them takes longer than to learn."""
+    some = _thinned(three)
+    if some is three:
+        return False
+    enough = sum(int(np.count_nonzero(one.mask)) for one in some) >= FEWEST_SAMPLED
+    return enough and choose(some, current, current.scale, CLOSE) == current
+
+
+def _thinned(slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
+    """Some entries of large slices, flat, the same of all; small ones as they are."""
+    places = sampled(slices[0].values.size)
+    if places is None:
+        return slices
+    return tuple(Slice(one.values.ravel()[places], one.mask.ravel()[places]) for one in slices)
 
 
 def noticed(empty: Any, beyond: Any, filled: Any) -> Flags:
@@ -307,62 +349,96 @@ def _learned(
     state: Tracking, given: Slice, learning: bool = True, steps: float = 1.0
 ) -> tuple[Tracking, TrackerOutput]:
     frame = state.frame or Frame()
-    relative, mask, beyond = usable(frame, given)
-    values, flat_mask, scale = _prepared(relative, mask, np.int32(frame.scale))
+    values, flat_mask, scale, beyond = _on_device(frame, given)
+    observed = bool(given.mask.any() if beyond is None else (given.mask & ~beyond).any())
     said = tuple(model.predict(values, flat_mask, steps) for model in state.cps)
-    entries = mask.size
+    entries = given.mask.size
     expected = seasons.predict(state.season, entries)
     verdict = judging.judge(state.core, values, flat_mask, scale, expected, said)
     learned, reports = state.cps, []
     if state.used == 1:  # the CP models are still being compiled
         nothing = np.zeros(entries, np.float32)
         fits = tuple(nothing.reshape(state.shape) for _ in said)
-        _answered.prepare(state.core, verdict, values, flat_mask, scale, nothing, fits)
-    if learning and mask.any() and frame is state.frame:
-        use = verdict.for_cp
-        missing = mask.size - int(np.count_nonzero(mask))
-        missing += _withheld(use, mask)
-        shaped, used = _shaped(values, use, state.shape)
-        pairs = [model.learn(shaped, used, missing) for model in state.cps]
+        _answered.prepare(state.core, verdict, values, flat_mask, scale, nothing, fits, _active(state.cps))
+    if learning and observed and frame is state.frame:
+        shaped, used, unused = _shaped(values, verdict.for_cp, state.shape)
+        pairs = [model.learn(shaped, used, unused) for model in state.cps]
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
     means = tuple(report.low_rank for report in reports) or tuple(verdict.means[len(registry.NAMES) :])
     season, seasonal = seasons.fitted(state.season, values, verdict.learn, entries)
-    core, answer, every, found = _answered(state.core, verdict, values, flat_mask, scale, seasonal, means)
-    chosen, part, dead = found
+    core, answer, every, found = _answered(
+        state.core, verdict, values, flat_mask, scale, seasonal, means, _active(learned)
+    )
+    chosen, part, dead, summary, active = found
     after = replace(state, core=core, cps=learned)
     if season is not None:
-        std = np.sqrt(np.asarray(verdict.variance)) * np.asarray(state.core.law.spread)
-        season = seasons.remembered(season, values, verdict.learn, answer.scaled, std)
-        followed = follow(state.ahead, season, core, learned[0].state.core, values, flat_mask, scale)
-        after = replace(after, season=season, ahead=followed)
+        spread = state.core.law.spread
+        new = Happened(values, flat_mask, verdict.learn, answer.scaled, verdict.variance, spread, scale)
+        after = _past(replace(after, season=season), season, new)
+    wrong = verdict.probability, verdict.slice_off, verdict.changed, dead
     output = TrackerOutput(
         answer=answer,
         frame=frame,
         shape=state.shape,
         low_rank_part=part,
-        components=learned[int(chosen)].rank,
-        named=_named(verdict, dead, mask, events.ages(core.events), state.seen - 1),
-        noticed=noticed(not given.mask.any(), beyond.any(), np.any(given.filled)).value,
+        components=partial(_rank_of, chosen, tuple(model.rank for model in learned)),
+        found=partial(_named, wrong, given.mask, beyond, events.ages(core.events), state.seen - 1),
+        noticed=noticed(not given.mask.any(), beyond is not None, np.any(given.filled)).value,
         dtype=given.values.dtype,
-        config=settings(frame) | believed(state.core.events.after),
+        config=settings(frame),
         ranks=tuple(model.rank for model in learned),
         given=given,
         said=every,
-        beyond=(beyond, given.values) if beyond.any() else None,
+        beyond=None if beyond is None else (beyond, given.values),
+        asked=core.events.after,
+        summary=summary,
+        active=active,
     )
     return after, output
 
 
+def _past(after: Tracking, season: Season, new: Happened) -> Tracking:
+    """Season and forecasts take the slice in, or it waits for that."""
+    model = after.cps[0].state.core
+    if can_wait(season, len(after.waiting)):
+        new = on_its_way(season, len(after.waiting), new, after.core, model)
+        return caught_up(replace(after, waiting=(*after.waiting, new)), BEHIND)
+    after = caught_up(after)
+    assert after.season is not None
+    season, ahead = taken_in(after.season, after.ahead, new, after.core, model)
+    return replace(after, season=season, ahead=ahead)
+
+
+def _on_device(frame: Frame, given: Slice) -> tuple[Array, Array, Array, np.ndarray | None]:
+    """What is computed with, as `_prepared` gives it; which entries are too large for that, None where none is."""
+    values, mask, beyond = given.values, given.mask, None
+    far = max(abs(float(values.max()) - frame.origin), abs(float(values.min()) - frame.origin))
+    if not far < 0.99 * trials.LARGEST * frame.unit:
+        values, mask, beyond = usable(frame, given)
+        frame, beyond = Frame(scale=frame.scale), beyond if beyond.any() else None
+    with jax.enable_x64(True):
+        relative, mask = _relative(values, mask, np.float64(frame.origin), np.float64(frame.unit))
+    return *_prepared(relative, mask, np.int32(frame.scale)), beyond
+
+
+@program()
+def _relative(values: Array, mask: Array, origin: Array, unit: Array) -> tuple[Array, Array]:
+    """As `Frame.relative` has it, flat, 0 where nothing is observed; the mask, flat. To be run in double precision."""
+    mask = mask.ravel()
+    relative = ((values.ravel().astype(jnp.float64) - origin) / unit).astype(jnp.float32)
+    return jnp.where(mask, relative, 0), mask
+
+
 @program()
 def _prepared(relative: Array, mask: Array, scale: Array) -> tuple[Array, Array, Array]:
-    """Values on the scale of the stream, flat, 0 where nothing is observed; the mask, flat; the scale."""
-    flat = mask.ravel()
-    return jnp.where(flat, scales.scaled(relative.ravel(), scale), 0), flat, scale
+    """Values on the scale of the stream, 0 where nothing is observed; the mask; the scale."""
+    return jnp.where(mask, scales.scaled(relative, scale), 0), mask, scale
 
 
 @program(static=["shape"])
-def _shaped(values: Array, mask: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    return values.reshape(shape), mask.reshape(shape)
+def _shaped(values: Array, mask: Array, shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
+    """Values and mask in the shape of a slice; how many entries are not used."""
+    return values.reshape(shape), mask.reshape(shape), mask.size - mask.sum(dtype=jnp.int32)
 
 
 @program(small=MIDDLING)
@@ -374,13 +450,16 @@ def _answered(
     scale: Array,
     season: Array,
     means: tuple[Array, ...],
-) -> tuple[Core, answering.Answer, Array, tuple[Array, Array, Array]]:
-    """`answering.learn`, and the CP model that counts most, what it says in units of the stream (n,), and which sensors
-    are dead (n,)."""
+    active: tuple[Array, ...],
+) -> tuple[Core, answering.Answer, Array, tuple[Any, ...]]:
+    """`answering.learn`, and beside it: the CP model that counts most, what it says in units of the stream (n,), which
+    sensors are dead (n,), what is kept of the slice for pictures, and which slots of each CP model are in use, in
+    memory of its own, since learning donates the model's."""
     core, answer, every = answering.learn(core, verdict, values, mask, scale, season, means)
     chosen = jnp.argmax(verdict.weighing.answering[len(registry.NAMES) :])
     part = scales.plain(jnp.stack([mean.ravel() for mean in means])[chosen], scale)
-    return core, answer, every, (chosen, part, events.dead(core.events))
+    summary = summed_up(answer.innovation, answer.probability, answer.noise, jnp)
+    return core, answer, every, (chosen, part, events.dead(core.events), summary, tuple(one | False for one in active))
 
 
 def settings(frame: Frame) -> dict[str, Any]:
@@ -388,20 +467,21 @@ def settings(frame: Frame) -> dict[str, Any]:
     return {"scale": ("linear", "root", "log")[frame.scale]}
 
 
-def believed(after: Any) -> dict[str, int]:
-    """After how many slices changes are believed, if that was asked for."""
-    return {"believed_after": int(after)} if int(after) else {}
+def _active(models: tuple[CP, ...]) -> tuple[Array, ...]:
+    """Which slots of each are in use."""
+    return tuple(model.state.core.factors.active for model in models)
 
 
-def _withheld(use: Any, mask: np.ndarray) -> int:
-    return int(np.count_nonzero(mask)) - int(np.count_nonzero(use))
+def _rank_of(chosen: Array, ranks: tuple[Any, ...]) -> int:
+    return int(ranks[int(chosen)])
 
 
-def _named(verdict: judging.Verdict, stuck: Array, mask: np.ndarray, lasting: events.Ages, now: int) -> events.Named:
-    """What is wrong beyond single entries."""
-    probability, off, changed, dead, lasting = jax.device_get(
-        (verdict.probability, verdict.slice_off, verdict.changed, stuck, lasting)
-    )
+def _named(
+    wrong: tuple[Array, ...], mask: np.ndarray, beyond: np.ndarray | None, lasting: events.Ages, now: int
+) -> events.Named:
+    """What is wrong beyond single entries, by probability, whether the slice is off, what has changed and is dead."""
+    mask = mask if beyond is None else mask & ~beyond
+    probability, off, changed, dead = jax.device_get(wrong)
     return events.named(probability.reshape(mask.shape) > 0.5, bool(off), changed, dead, mask, lasting, now)
 
 
@@ -413,8 +493,9 @@ def remembered(recent: tuple[Slice, ...], given: Slice, used: int) -> tuple[tupl
     recent, used = (*recent, given)[-_kept(given.values.nbytes + given.mask.nbytes) :], used + 1
     if used <= RECENT or used % BEGINNING or len(recent) < RECENT:
         return recent, used
-    older, newer = recent[:-BEGINNING], recent[-BEGINNING:]
-    return (newer, BEGINNING) if changed(usual_slices(older), usual_slices(newer)) else (recent, used)
+    some = _thinned(recent)
+    older, newer = usual_slices(some[:-BEGINNING]), usual_slices(some[-BEGINNING:])
+    return (recent[-BEGINNING:], BEGINNING) if changed(older, newer) else (recent, used)
 
 
 def recent_bytes(shape: tuple[int, ...]) -> int:

@@ -7,14 +7,17 @@ was loaded starts with none; the whole history of a stream is in a store (`under
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 MOST = 600
 """Slices that are remembered."""
+BEHIND = 2
+"""Slices that may still be computed: nothing is asked of them before they are that old, or before somebody looks."""
 
 
 @dataclass(frozen=True)
@@ -38,35 +41,45 @@ class Moment:
     weights: tuple[float, ...] = ()
 
 
+class _Coming(NamedTuple):
+    """A slice that is not taken in yet: its number from 1, the frame of the stream, the slice from which on components
+    that begin in it are known, slots in use, and what finds its numbers out."""
+
+    seen: int
+    frame: Any
+    first: int
+    active: list[Any]
+    numbers: Callable[[], dict[str, Any]]
+
+
 class History:
-    """The last slices of a stream. A slice is summed up when the next one comes: by then it is computed anyway."""
+    """The last slices of a stream, each taken in when it is computed anyway."""
 
     def __init__(self) -> None:
         self._moments: deque[Moment] = deque(maxlen=MOST)
+        self._coming: deque[_Coming] = deque()
         self._newest: tuple[int, Any] | None = None
         self._active: list[NDArray[np.bool_]] = []
         self._since: list[NDArray[np.int64]] = []
         self._frame: Any = None
 
-    def add(self, seen: int, output: Any, active: list[NDArray[np.bool_]]) -> None:
+    def add(self, seen: int, output: Any, active: list[Any]) -> None:
         """One more slice.
 
         Args:
             seen: Slices so far; where one is missing in between, this is another stream, and all is forgotten.
-            output: What was computed.
+            output: What was computed, with a `frame` and with numbers that are `noted`.
             active: Of every CP model, which slots for components are in use.
         """
-        self._sum_up()
         before = self._newest
         if before is None or seen != before[0] + 1:
             self._moments.clear()
+            self._coming.clear()
             self._active, self._since = [], []
         first = -1 if before is None and seen > 1 else seen - 1  # of a model that was loaded it is not known
-        fresh = self._frame != output.frame or len(self._active) != len(active)  # learned anew in another frame
-        olds = [(None, None)] * len(active) if fresh else list(zip(self._active, self._since, strict=True))
-        since = [_since(*old, now, first) for old, now in zip(olds, active, strict=True)]
-        self._active, self._since, self._frame = active, since, output.frame
+        self._coming.append(_Coming(seen, output.frame, first, active, output.noted()))
         self._newest = (seen, output)
+        self._take_in(BEHIND)
 
     @property
     def newest(self) -> Any:
@@ -75,34 +88,25 @@ class History:
 
     def moments(self) -> list[Moment]:
         """All that are remembered, the newest slice included."""
-        found = list(self._moments)
-        if self._newest is not None:
-            found.append(_moment(*self._newest))
-        return found
+        self._take_in(0)
+        return list(self._moments)
 
     def since(self, model: int) -> NDArray[np.int64] | None:
         """The slice from which on each slot of a CP model has been in use, counted from 0; −1 where not known."""
+        self._take_in(0)
         return self._since[model] if model < len(self._since) else None
 
-    def _sum_up(self) -> None:
-        if self._newest is not None:
-            self._moments.append(_moment(*self._newest))
-
-
-def _moment(seen: int, output: Any) -> Moment:
-    innovations, probability = output.innovations(), output.outlier_probability()
-    observed = ~np.isnan(innovations)
-    clean = observed & (probability <= 0.5)
-    judged, kept = int(np.count_nonzero(observed)), int(np.count_nonzero(clean))
-    within = int(np.count_nonzero(np.abs(innovations[clean]) <= 1.96))
-    return Moment(
-        index=seen - 1,
-        rank=int(output.rank()),
-        noise=float(output.noise_std()),
-        flagged=(judged - kept) / max(judged, 1),
-        covered=within / kept if kept else float("nan"),
-        weights=tuple(output.weights().values()),
-    )
+    def _take_in(self, behind: int) -> None:
+        """All slices but so many of the newest."""
+        while len(self._coming) > behind:
+            one = self._coming.popleft()
+            active = [np.asarray(slots) for slots in one.active]
+            # learned anew in another frame
+            fresh = self._frame != one.frame or len(self._active) != len(active)
+            olds = [(None, None)] * len(active) if fresh else list(zip(self._active, self._since, strict=True))
+            since = [_since(*old, now, one.first) for old, now in zip(olds, active, strict=True)]
+            self._active, self._since, self._frame = active, since, one.frame
+            self._moments.append(Moment(index=one.seen - 1, **one.numbers()))
 
 
 def _since(

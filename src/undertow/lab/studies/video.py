@@ -27,7 +27,7 @@ from undertow.model.step import step as model_step
 Frame = NDArray[np.float32]
 
 
-def frames(shape: tuple[int, int], count: int, observed: float, outliers: float) -> list[Frame]:
+def frames(shape: tuple[int, ...], count: int, observed: float, outliers: float) -> list[Frame]:
     """Rank 8, noise 0.1, some entries off by 5, some missing."""
     draw = np.random.default_rng(0)
     left, right = draw.normal(size=(shape[0], 8)), draw.normal(size=(shape[1], 8))

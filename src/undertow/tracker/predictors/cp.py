@@ -95,13 +95,13 @@ class CP:
         made: Regression = regression(self.state.core, values, mask, self.state.settings, np.float32(steps))
         return made
 
-    def learn(self, values: Array, mask: Array, missing: int) -> tuple[CP, Report]:
+    def learn(self, values: Array, mask: Array, missing: Any) -> tuple[CP, Report]:
         """The model after the slice, and its report.
 
         Args:
             values: Of the slice, in its shape.
             mask: Entries that are used.
-            missing: Number of those that are not.
+            missing: Number of those that are not; it may still be computed.
         """
         state = self.grown().state if self.state.steps % GROWTH_INTERVAL == 0 else self.state
         state = with_fitting_slots(state)
