@@ -215,6 +215,8 @@ class RobustCP(Viewed, StackedModel):
     def smoothed(self, lag: int = 0) -> Result:
         """What is known now about an earlier slice: later slices have corrected it.
 
+        With `robust=False` outliers are known of the newest slice only, as `update` reported them.
+
         Args:
             lag: Steps before the newest slice, below the number of slices in the window.
         """

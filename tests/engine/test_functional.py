@@ -332,6 +332,28 @@ def test_smoothed_slices_know_what_came_later():
     assert np.mean(late) < 0.8 * np.mean(now)
 
 
+FIELDS = ("mean", "low_rank", "std", "low_rank_std", "outliers", "outlier_probability", "rank", "noise_std")
+
+
+@pytest.mark.parametrize("kind", ["default", "level, not robust", "log, not robust"])
+def test_the_newest_slice_is_the_same_by_smoothed_and_at_as_by_step(kind):
+    settings = KINDS.get(kind, {"scale": "log", "robust": False})
+    values = stream(outlier_fraction=0.0).values
+    values[-1, 2, 3] = 30.0
+    state, results = follow(values, ut.make_config(**settings, **SMALL, dtype="float64"))
+    newest, everywhere = functional.smoothed(state, 0), functional.at(state, np.indices(SHAPE))
+    assert results[-1].outlier_probability[2, 3] > 0.9
+    for found in (newest, everywhere):
+        for name in FIELDS:
+            wanted = getattr(results[-1], name)
+            np.testing.assert_allclose(getattr(found, name), wanted, rtol=1e-6, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(found.interval(0.9), results[-1].interval(0.9), rtol=1e-6)
+    one = functional.at(state, (2, 3))
+    assert one.outliers == pytest.approx(results[-1].outliers[2, 3])
+    if settings.get("robust") is False:
+        assert (functional.smoothed(state, 1).outlier_probability == 0).all()  # it has learned from them
+
+
 @pytest.mark.parametrize(("lag", "kind"), [(-1, ValueError), (4, ValueError), (1.5, TypeError), (True, TypeError)])
 def test_lags_outside_the_window(lag, kind):
     state, _ = follow(stream(slices=9).values)

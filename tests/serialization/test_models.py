@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.engine import learner
+from undertow.engine import functional, learner
 from undertow.lab.synthetic.streams import drifting
 from undertow.serialization import container, models
 
@@ -39,12 +39,31 @@ def test_a_loaded_model_goes_on_bit_for_bit(preset, dtype, seen, tmp_path):
         assert one.elbo == other.elbo
 
 
+@pytest.mark.parametrize("entries", [None, 64])
+def test_outliers_of_a_loaded_model_that_is_not_robust(entries):
+    config = ut.make_config(**SMALL, robust=False, noise="shared")
+    state = ut.init(config, DATA.values.shape[1:], entries)
+    for x in DATA.values[:6]:
+        seen = np.nonzero(~np.isnan(x))
+        state, result = ut.step(state, x if entries is None else ut.Entries(seen, x[seen], x.shape))
+    header, arrays = models.packed({}, learner.Learner(state))
+    for checkpoint in ((header, arrays), (header, {k: v for k, v in arrays.items() if not k.startswith("cross")})):
+        _, loaded = models.unpacked(checkpoint, "it")
+        found = functional.smoothed(loaded.state, 0)
+        if checkpoint[1] is arrays:
+            assert found.outlier_probability.max() > 0
+            np.testing.assert_allclose(found.outlier_probability, result.outlier_probability, rtol=1e-3, atol=1e-6)
+            np.testing.assert_allclose(found.outliers, result.outliers, rtol=1e-3, atol=1e-5)
+        else:  # a file of an earlier version
+            assert (found.outlier_probability == 0).all()
+
+
 def test_a_killed_process_goes_on_where_it_saved(tmp_path):
     """N slices equal k slices, a kill, a load, and N − k slices in another process."""
     script = f"""
 import os, signal
 import undertow as ut
-from undertow.engine import learner
+from undertow.engine import functional, learner
 from undertow.lab.synthetic import drifting
 values = drifting((6, 5), 2, slices=14, observed=0.8, seed=5).values
 model = ut.RobustCP(max_rank=3, window=4).partial_fit(values[:8])

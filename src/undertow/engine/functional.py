@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import Array
 
 from undertow.engine.capacity import missing_capacity, separable, with_entry_capacity, with_fitting_slots
 from undertow.engine.exclusive import check_process
@@ -25,6 +26,8 @@ from undertow.inputs.transfer import DeviceSlice
 from undertow.model.phases import infer as model
 from undertow.model.report import Report
 from undertow.model.step import step as model_step
+from undertow.model.types import Window, taken
+from undertow.programs.program import program
 from undertow.results import Result
 
 __all__ = ["State", "at", "cross_predict", "infer", "init", "smoothed", "step", "step_donating"]
@@ -89,9 +92,11 @@ def step_donating(
             missing_capacity(state),
             given.entry_index(),
         )
-    after = replace(state, steps=state.steps + 1, core=core)
-    hindsight = None if state.config.robust else cross_predicted
-    return after, replace(_output(after, report, given), cross_predicted=hindsight)
+    after = replace(state, steps=state.steps + 1, core=core, cross_predicted=cross_predicted)
+    output = _output(after, report, given)
+    if cross_predicted is not None:
+        output = replace(output, cross_predicted=unpacked(cross_predicted, given.host))
+    return after, output
 
 
 def cross_predict(state: State, given: DeviceSlice) -> CrossPrediction | None:
@@ -105,7 +110,7 @@ def cross_predict(state: State, given: DeviceSlice) -> CrossPrediction | None:
         predicted = model.cross_predict(
             state.core, values, given.mask(), first_half, state.settings, given.entry_index()
         )
-        return CrossPrediction(*unpacked(predicted, given.host))
+        return CrossPrediction(*predicted)
 
 
 def infer(state: State, values: Any, mask: Any = None) -> Result:
@@ -127,7 +132,11 @@ def latest(state: State, given: DeviceSlice) -> Output:
 
 
 def smoothed(state: State, lag: int) -> Result:
-    """What is known now about the slice `lag` steps before the newest; later slices have corrected it."""
+    """What is known now about the slice `lag` steps before the newest; later slices have corrected it.
+
+    Outliers of a model that is not robust are those that `step` reported, of the newest slice only: it has learned from
+    all others.
+    """
     length = min(state.steps, state.config.window)
     if isinstance(lag, bool) or not hasattr(lag, "__index__"):
         raise TypeError(f"lag must be an integer, got {lag!r}: 0 is the newest slice.")
@@ -135,13 +144,13 @@ def smoothed(state: State, lag: int) -> Result:
         raise ValueError(f"lag must be at least 0 and below the {length} slices now in the window, got {lag!r}.")
     with precision(state.config):
         report = model.smooth(state.core, np.int32(lag), state.settings)
-    indices = None
+    indices, outliers_by = None, _outliers_by(state) if lag == 0 else {}
     if state.core.window.entry_index is not None:
         index, slot = state.core.window.entry_index, (int(state.core.window.newest) - lag) % state.config.window
         count = int(index.lengths[slot])
         indices = tuple(np.asarray(mode[slot, :count]) for mode in index.indices)
-        report = unpadded(jax.device_get(report), (count,))
-    return Result(replace(_output(state, report), indices=indices))
+        report, outliers_by = unpadded(jax.device_get((report, outliers_by)), (count,))
+    return Result(replace(_output(state, report), indices=indices, **outliers_by))
 
 
 def at(state: State, indices: Sequence[Any]) -> Result:
@@ -152,14 +161,31 @@ def at(state: State, indices: Sequence[Any]) -> Result:
         indices: One array of integers per mode; they broadcast, and the arrays of the result have their shape.
     """
     wanted = validated_indices(tuple(np.broadcast_arrays(*indices)) if len(indices) else (), state.shape)
+    outliers_by: dict[str, Any] = {}
     with precision(state.config):
         if state.entry_capacity is None:
-            report = jax.device_get(model.smooth(state.core, np.int32(0), state.settings))
-            report = jax.tree.map(lambda array: array[wanted] if np.shape(array) == state.shape else array, report)
+            whole = jax.device_get((model.smooth(state.core, np.int32(0), state.settings), _outliers_by(state)))
+            report, outliers_by = jax.tree.map(
+                lambda array: array[wanted] if np.shape(array) == state.shape else array, whole
+            )
         else:
             index = unsorted_entry_index(wanted, state.shape)
             report = unpadded(jax.device_get(model.at(state.core, state.settings, index)), wanted[0].shape)
-    return Result(replace(_output(state, report), indices=wanted))
+    return Result(replace(_output(state, report), indices=wanted, **outliers_by))
+
+
+@program()
+def _newest(window: Window) -> tuple[Array, Array]:
+    """Values and mask of the newest slice."""
+    return taken(window.values, window.newest), taken(window.mask, window.newest)
+
+
+def _outliers_by(state: State) -> dict[str, Any]:
+    """What outliers of the newest slice are found by, as `Output` takes it; nothing where the report has them."""
+    if state.cross_predicted is None:
+        return {}
+    with precision(state.config):
+        return {"cross_predicted": state.cross_predicted, "seen": _newest(state.core.window)}
 
 
 def _output(state: State, report: Report, given: DeviceSlice | None = None) -> Output:

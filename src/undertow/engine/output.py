@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.tree_util import register_dataclass
 from numpy.typing import NDArray
 
 from undertow.config import Config
@@ -35,9 +36,12 @@ QUANTILE = 1.96
 """95 % of a normal distribution lie within this many standard deviations."""
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class CrossPrediction:
     """Every observed entry of a slice predicted from the other half of it, before anything is learned from it.
+
+    In a state as the window has its entries, in an output in the order of the slice.
 
     Attributes:
         mean: predicted entries, on the scale and in the unit of the model.
@@ -60,6 +64,7 @@ class Output:
         cross_predicted: what outliers are found by where the model is not robust.
         indices: where the entries lie, one array per mode; None where arrays are whole slices.
         rows: for many streams, the row of each in the chunks laid end to end; None for a single stream.
+        seen: values and mask of the slice on the scale and in the unit of the model, where it comes out of the window.
         could_predict: for many streams, which of them had learned something before this slice.
         noticed: flags that the host has set; for many streams one number for each.
         repeating_since: the first of the slices that are all equal, −1 where they are not; for many streams (n,).
@@ -75,6 +80,7 @@ class Output:
     cross_predicted: CrossPrediction | None = None
     indices: tuple[NDArray[np.int32], ...] | None = None
     rows: NDArray[np.intp] | None = None
+    seen: tuple[Any, Any] | None = None
     could_predict: NDArray[np.bool_] | None = None
     noticed: Any = 0
     repeating_since: Any = -1
@@ -284,17 +290,24 @@ class Output:
         """Outliers and their probability for a model that learns from every entry alike, by the standardised residual
         of the cross-prediction."""
         assert self.cross_predicted is not None
-        assert self.given is not None
-        host = self.given.host
-        seen = host.mask if self._too_large is None else host.mask & ~self._too_large[1]
         rate, ratio = self.config.outlier_rate, self.config.outlier_variance
-        values = np.where(seen, self.scaling.scaled(host.values), 0).astype(np.float64)
+        values, seen = self._observations
         # Fetched first: beyond the scope of its precision, an array on the device computes in single precision.
         residual = values - np.asarray(self.cross_predicted.mean, np.float64)
         square = residual**2 / np.asarray(self.cross_predicted.variance, np.float64)
         logit = np.log(rate / (1 - rate)) - np.log(ratio) / 2 + (1 - 1 / ratio) / 2 * square
         probability: Floats = np.where(seen, 1 / (1 + np.exp(-np.clip(logit, -700, 700))), 0)
         return probability * (1 - 1 / ratio) * residual, probability.astype(self.dtype)
+
+    @property
+    def _observations(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """The slice on the scale of the model, 0 where nothing was used, and where something was."""
+        if self.seen is not None:
+            return np.asarray(self.seen[0], np.float64), np.asarray(self.seen[1], np.bool_)
+        assert self.given is not None
+        host = self.given.host
+        seen = host.mask if self._too_large is None else host.mask & ~self._too_large[1]
+        return np.where(seen, self.scaling.scaled(host.values), 0).astype(np.float64), seen
 
     @cached_property
     def _too_large(self) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:

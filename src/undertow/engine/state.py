@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from undertow.config import Config
 from undertow.engine.memory import check_memory
+from undertow.engine.output import CrossPrediction
 from undertow.engine.slots import slots
 from undertow.inputs.packing import entry_capacity
 from undertow.model.factors import rank
@@ -69,6 +70,8 @@ class State:
         core: The arrays, in units of the stream.
         missing: Number of entries missing in each slice of the window, oldest first; counted where the sums over
             entries can be separable (`undertow.engine.capacity`).
+        cross_predicted: What a model that is not robust finds the outliers of the newest slice by; None before its
+            second slice, and of a model taken from a fleet or a file of an earlier version until its next.
 
     Examples:
         >>> import undertow as ut
@@ -83,6 +86,7 @@ class State:
     steps: int
     core: Core
     missing: tuple[int, ...] = ()
+    cross_predicted: CrossPrediction | None = None
 
     @property
     def entry_capacity(self) -> int | None:

@@ -17,6 +17,7 @@ import numpy as np
 from undertow.config import Config
 from undertow.engine.history import COUNTS, History
 from undertow.engine.learner import Learner
+from undertow.engine.output import CrossPrediction
 from undertow.engine.state import State, precision
 from undertow.model.settings import Slots
 from undertow.model.step import init_core
@@ -37,6 +38,8 @@ NAMES_IN_FILES = {
 }
 """Fields that have another name in files. A field that is renamed in the code gets a line here: files stay readable."""
 
+CROSS_PREDICTED = ("cross_predicted.mean", "cross_predicted.variance")
+"""Of the newest slice of a model that is not robust; files of earlier versions do not have them."""
 
 Checkpoint = tuple[dict[str, Any], dict[str, Any]]
 """Header and arrays, as `container.write` and `container.to_bytes` take them."""
@@ -59,7 +62,11 @@ def packed(params: dict[str, Any], learner: Learner) -> Checkpoint:
         "steps": state.steps,
     }
     leaves, _ = jax.tree_util.tree_flatten_with_path(state.core)
-    return header, {name_of(keys): np.asarray(leaf) for keys, leaf in leaves}
+    arrays = {name_of(keys): np.asarray(leaf) for keys, leaf in leaves}
+    if state.cross_predicted is not None:
+        found = state.cross_predicted.mean, state.cross_predicted.variance
+        arrays |= {name: np.asarray(array) for name, array in zip(CROSS_PREDICTED, found, strict=True)}
+    return header, arrays
 
 
 def unpacked(checkpoint: Checkpoint, name: str) -> tuple[dict[str, Any], Learner]:
@@ -157,7 +164,8 @@ def _learner(header: dict[str, Any], arrays: dict[str, Any]) -> Learner:
     expected = _expected(config, shape, entries, int(header["places"]), stored_slots(arrays))
     core = _core(expected, arrays, config)
     missing = tuple(int(count) for count in header["missing"])
-    state = State(config, shape, float(header["unit"]), steps, core, missing)
+    cross_predicted = _cross_predicted(expected, arrays, config) if CROSS_PREDICTED[0] in arrays else None
+    state = State(config, shape, float(header["unit"]), steps, core, missing, cross_predicted)
     return Learner(state, History.from_header(header.get("history"), steps))
 
 
@@ -194,6 +202,13 @@ def _core(expected: Core, arrays: dict[str, Any], config: Config) -> Core:
         ]
     core: Core = jax.tree_util.tree_unflatten(tree, found)
     return core
+
+
+def _cross_predicted(expected: Core, arrays: dict[str, Any], config: Config) -> CrossPrediction:
+    like = expected.window.values
+    found = [np.array(_fitting(arrays, name, like.shape[1:], like.dtype)) for name in CROSS_PREDICTED]
+    with precision(config):
+        return CrossPrediction(*jax.device_put(found))
 
 
 def _fitting(arrays: dict[str, Any], name: str, shape: tuple[int, ...], dtype: Any) -> Any:
