@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -31,6 +32,16 @@ def main(wanted: list[str]) -> None:
             for figure, picture in zip(saved, shown, strict=True):
                 shutil.copy(figure, page.parent / picture)
                 print(f"{page.name}: {picture}")
+    if not wanted or "README" in wanted:
+        day()
+
+
+def day() -> None:
+    """The picture of the README, which `undertow demo` draws."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([Path(sys.executable).with_name("undertow"), "demo", "--out", folder], check=True)
+        shutil.copy(Path(folder) / "traffic.png", DOCS / "images")
+    print("README.md: docs/images/traffic.png")
 
 
 if __name__ == "__main__":

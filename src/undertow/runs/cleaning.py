@@ -25,7 +25,16 @@ from undertow.runs.errors import RunError
 from undertow.runs.options import pictures
 from undertow.runs.smoothing import Correlation, combined
 from undertow.runs.store.incidents import read_incidents
-from undertow.runs.store.layout import EVENTS, PREDICTOR, SLICE_VARIABLES, WEIGHTS, distinct
+from undertow.runs.store.layout import (
+    EVENTS,
+    FLAGS,
+    INCIDENT,
+    INCIDENTS,
+    PREDICTOR,
+    SLICE_VARIABLES,
+    WEIGHTS,
+    distinct,
+)
 from undertow.sources.base import Item, Stream
 from undertow.sources.opening import open_stream
 
@@ -33,7 +42,8 @@ MOST_BYTES = 4 * 2**30
 """Of results that are held in memory; more goes to a folder."""
 KEPT = ("mean", "std", "outlier_probability")
 DATA = "data"
-FLAGS, STATUS, INCIDENTS, INCIDENT = "flags", "status", "incidents", "incident"
+STATUS = "status"
+_TAKEN = {DATA, *KEPT, FLAGS, STATUS, WEIGHTS, EVENTS, PREDICTOR, INCIDENTS, INCIDENT}
 
 
 def clean(
@@ -283,11 +293,17 @@ def _stored(
 
 
 def _own_coordinates(X: Any, dims: tuple[str, ...], shape: tuple[int, ...]) -> dict[Any, Any]:
-    """All coordinates of a labelled array, those that are no labels included, if the results have its dimensions."""
+    """All coordinates of a labelled array, those that are no labels included, if the results have its dimensions.
+
+    One that is called as a result is, `mean`, gets another name, `mean_`.
+    """
     if not hasattr(X, "coords") or not hasattr(X, "sizes"):
         return {}
     same = all(dim in X.sizes and X.sizes[dim] == size for dim, size in zip(dims, shape, strict=True))
-    return {name: one for name, one in X.coords.items() if same and set(one.dims) <= set(dims)}
+    kept = {name: one for name, one in X.coords.items() if same and set(one.dims) <= set(dims)}
+    return {
+        f"{name}_" if name in _TAKEN else name: one.variable if name in _TAKEN else one for name, one in kept.items()
+    }
 
 
 def _units(stream: Any, name: str) -> dict[str, str]:

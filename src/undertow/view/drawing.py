@@ -60,17 +60,18 @@ def blank(width: float, height: float, title: str = "") -> Any:
     return picture
 
 
-def plain(axes: Any, title: str = "", unit: str = "") -> Any:
+def plain(axes: Any, title: str = "", unit: str = "", along: str = "") -> Any:
     """Nothing but the data, and a grid so faint that it does not count as something."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.18, linewidth=0.7)
-    return written(axes, title, unit)
+    return written(axes, title, unit, along)
 
 
-def written(axes: Any, title: str = "", unit: str = "") -> Any:
-    """Its texts in one type face."""
+def written(axes: Any, title: str = "", unit: str = "", along: str = "") -> Any:
+    """Its texts in one type face: title, and what is up and along."""
     axes.set_title(title, loc="left", fontsize=10, color=INK, family=FONT)
     axes.set_ylabel(unit, fontsize=9, color=SOFT, family=FONT)
+    axes.set_xlabel(along, fontsize=9, color=SOFT, family=FONT)
     axes.tick_params(labelsize=8, colors=SOFT)
     return axes
 

@@ -62,9 +62,9 @@ def draw(view: ModelView) -> Any:
 def _components(grid: Any, view: ModelView, count: int) -> None:
     found = view.components
     for number in range(count):
-        share = f"component {number + 1}, {found.shares[number]:.0%}"
+        last, share = number == count - 1, f"component {number + 1}, {found.shares[number]:.0%}"
         for mode, matrix in enumerate(found.loadings):
-            axes, last = grid[number, mode], number == count - 1
+            axes = grid[number, mode]
             title = share if mode == 0 else ""
             _loadings(plain(axes, title), matrix[:, number])
             axes.margins(x=0.01)
@@ -72,12 +72,11 @@ def _components(grid: Any, view: ModelView, count: int) -> None:
                 label_axis(axes.xaxis, view.names, mode)
             else:
                 axes.tick_params(labelbottom=False)
-        axes, size = plain(grid[number, -1], "over the window" if number == 0 else ""), found.temporal[:, number]
+        title, along = "over the window" if number == 0 else "", "slices before the newest" if last else ""
+        axes, size = plain(grid[number, -1], title, along=along), found.temporal[:, number]
         axes.plot(np.arange(-len(size) + 1, 1), size, color=ACCENT, linewidth=1.5)
-        if number == count - 1:
-            axes.set_xlabel("slices before the newest", fontsize=8, color=SOFT)
-        else:
-            axes.tick_params(labelbottom=False)
+        axes.locator_params(axis="x", integer=True, nbins=6)
+        axes.tick_params(labelbottom=last)
 
 
 def _loadings(axes: Any, column: Floats) -> None:
@@ -103,7 +102,7 @@ def _weights(axes: Any, view: ModelView) -> None:
     now = zip(view.predictors, weights[:, -1], strict=True)
     names = [f"{short(name.replace('_', ' '))} {share:.0%}" for name, share in now]
     areas = axes.stackplot(index, weights, labels=names, colors=SHARES[: len(names)], linewidth=0)
-    plain(axes, "weights of the predictors").set(ylim=(0, 1), xlabel="slice")
+    plain(axes, "weights of the predictors", along="slice").set_ylim(0, 1)
     # Beside the areas, in their order from above: they leave no room of their own.
     axes.legend(areas[::-1], names[::-1], fontsize=6.5, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
@@ -111,7 +110,7 @@ def _weights(axes: Any, view: ModelView) -> None:
 def _rank_and_noise(axes: Any, view: ModelView) -> None:
     index = [moment.index for moment in view.moments]
     axes.plot(index, [moment.noise for moment in view.moments], color=DEEP, linewidth=1.4)
-    plain(axes, "noise (line) and rank (steps)", "standard deviation").set(xlabel="slice")
+    plain(axes, "noise (line) and rank (steps)", "standard deviation", "slice")
     axes.set_ylim(bottom=0)
     other = axes.twinx()
     other.step(index, [moment.rank for moment in view.moments], color=ACCENT, linewidth=1.2, where="post")
@@ -126,7 +125,7 @@ def _calibration(axes: Any, view: ModelView) -> None:
     nominal = [_within(limit) for limit in limits]
     axes.plot([0, 1], [0, 1], color=SOFT, linewidth=0.8, linestyle=":")
     axes.plot(nominal, below, color=DEEP, linewidth=1.6)
-    plain(axes, "calibration: share observed within").set(xlabel="should be within", xlim=(0, 1), ylim=(0, 1))
+    plain(axes, "calibration: share observed within", along="should be within").set(xlim=(0, 1), ylim=(0, 1))
 
 
 def _within(limit: float) -> float:

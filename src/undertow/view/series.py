@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.view.drawing import ACCENT, DEEP, INK, SOFT, blank, plain
+from undertow.view.drawing import ACCENT, DEEP, INK, blank, plain
 from undertow.view.names import Names
 
 Floats = NDArray[np.floating[Any]]
@@ -57,8 +57,7 @@ def draw(series: Series, axes: Any = None) -> Any:
         axes.plot(times[clean], series.data[clean], ".", color=INK, markersize=3, label="data")
         axes.plot(times[~clean], series.data[~clean], "o", color=ACCENT, markersize=5, label="flagged")
     axes.set_ylim(*_shown(series, band))
-    plain(axes, series.title, series.unit)
-    axes.set_xlabel(series.time_name, fontsize=9, color=SOFT)
+    plain(axes, series.title, series.unit, series.time_name)
     axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0.2)
     return axes
 

@@ -14,6 +14,8 @@ from undertow.view.names import Names
 Floats = NDArray[np.floating[Any]]
 FAR = 6.0
 """Standard deviations at which the colours of distances end, unless all are nearer."""
+_PANEL = 150
+"""Width of a heat map in points, about."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,9 @@ def _maps(view: SliceView, threshold: float) -> Any:
         bar.ax.tick_params(labelsize=8)
         if name == "distance":
             rows, columns = np.nonzero(drawn["flagged"] > 0)
-            axes.scatter(columns, rows, s=70, facecolors="none", edgecolors=INK, linewidths=1.3)
+            size = float(np.clip(_PANEL / max(drawn[name].shape), 3, 11)) ** 2
+            for colour, width in (("white", 2.4), (INK, 1.1)):  # seen on light cells and on dark ones
+                axes.scatter(columns, rows, s=size, facecolors="none", edgecolors=colour, linewidths=width)
     return picture
 
 

@@ -49,7 +49,7 @@ def restacked(X: Any, found: list[Any]) -> Any:
         found: For every slice what has its labels.
     """
     if not found:
-        raise ValueError("X must hold at least one slice, got none.")
+        raise ValueError("X must hold at least one slice, got none: give one time or more.")
     if _is(X, "xarray", ("DataArray",)):
         time, first = time_dimension(X), found[0]
         kept = {name: one for name, one in X.coords.items() if time in one.dims}

@@ -47,6 +47,8 @@ STEP_VARIABLES = {
 
 WEIGHTS, EVENTS, PREDICTOR = "weights", "events", "predictor"
 """What a store holds beyond that if its model is a tracker: weights (time, predictor), and events in words (time)."""
+FLAGS, INCIDENTS, INCIDENT = "flags", "incidents", "incident"
+"""What `undertow.clean` adds to what is stored: entries that are flagged, and sentences (incident)."""
 
 _CHUNK_BYTES = 4 * 2**20  # of one variable: small enough to be held twice, large enough to be read quickly
 _MOST_SLICES = 1024  # a chunk of tiny slices is closed too, now and then
@@ -144,7 +146,8 @@ def chunk_length(shape: Sequence[int], precision: Precision, checkpoint_every: i
 
 def distinct(dims: Sequence[str], *others: str) -> tuple[str, ...]:
     """Names that are no variable's name, none of ``others`` and none twice: xarray could not tell them apart."""
-    taken = {*SLICE_VARIABLES, *STEP_VARIABLES, *others, "value", "expected", "probability", WEIGHTS, EVENTS, PREDICTOR}
+    taken = {*SLICE_VARIABLES, *STEP_VARIABLES, *others, "value", "expected", "probability"}
+    taken |= {WEIGHTS, EVENTS, PREDICTOR, FLAGS, INCIDENTS, INCIDENT}
     names: list[str] = []
     for dim in dims:
         name = dim

@@ -183,7 +183,7 @@ class _Batches:
 
 def _of_pandas(frame: Any) -> Held:
     from pandas import DatetimeIndex, RangeIndex
-    from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+    from pandas.api.types import is_bool_dtype, is_complex_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
     index, counts = None, isinstance(frame.index, RangeIndex) and frame.index.name is None
     if not counts:
@@ -200,7 +200,8 @@ def _of_pandas(frame: Any) -> Held:
             index = frame.index.name if levels == 1 else (frame.index.name, *[""] * (levels - 1))
         frame = frame.reset_index()
     kinds = dict(zip(frame.columns, frame.dtypes, strict=True))
-    numbers = frozenset(n for n, kind in kinds.items() if is_numeric_dtype(kind) or is_bool_dtype(kind))
+    real = {n for n, kind in kinds.items() if is_numeric_dtype(kind) and not is_complex_dtype(kind)}
+    numbers = frozenset(real | {n for n, kind in kinds.items() if is_bool_dtype(kind)})
     dated_columns = frozenset(n for n, kind in kinds.items() if is_datetime64_any_dtype(kind))
     return Held(frame, tuple(frame.columns), numbers, dated_columns, index)
 
