@@ -51,7 +51,7 @@ pictures: $(STAMP) ## make the pictures of the documentation by running its code
 	$(VENV)/bin/python docs/pictures.py
 	$(VENV)/bin/python docs/live_page.py
 
-notebooks: $(STAMP) ## write the tutorials as notebooks
+notebooks: $(STAMP) ## write the tutorials as notebooks, with what they print and draw
 	$(VENV)/bin/python docs/notebooks.py
 
 release: $(STAMP) ## build wheel and sdist, and use both in fresh environments without developer tools

@@ -1,10 +1,16 @@
-"""The tutorials as notebooks: `make notebooks`. One source, so that both say the same and both run in the tests."""
+"""The tutorials as notebooks with their outputs: `make notebooks`. One source, so that both say the same and both run
+in the tests."""
 
 from __future__ import annotations
 
+import ast
+import base64
+import contextlib
+import io
 import json
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +20,7 @@ _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```\n?", re.DOTALL | re.MULTILINE)
 
 
 def notebook(name: str) -> dict[str, Any]:
-    """A tutorial as a notebook: its Python as cells, without the outputs, which running it makes."""
+    """A tutorial as a notebook: its Python as cells, without the outputs, which `run` adds."""
     text = (ROOT / "docs" / "tutorials" / f"{name}.md").read_text()
     cells: list[dict[str, Any]] = []
     position = 0
@@ -58,14 +64,57 @@ def _from_notebooks(target: str) -> str:
     return f"../docs/{target.removeprefix('../')}" if target.startswith("../") else f"../docs/tutorials/{target}"
 
 
-def written(name: str) -> str:
-    """The content of its file."""
-    return json.dumps(notebook(name), ensure_ascii=False, indent=1) + "\n"
+def run(found: dict[str, Any]) -> dict[str, Any]:
+    """The notebook with the outputs of its cells: what they print, and what their last line shows.
+
+    Run in this process and the current folder: Jupyter is not needed to write notebooks.
+    """
+    namespace: dict[str, Any] = {"__name__": "notebook"}
+    cells, count = [], 0
+    for cell in found["cells"]:
+        if cell["cell_type"] == "code":
+            count += 1
+            cell = cell | {"execution_count": count, "outputs": _outputs(cell["source"], namespace, count)}
+        cells.append(cell)
+    return found | {"cells": cells}
 
 
-if __name__ == "__main__":
+def _outputs(source: str, namespace: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """Of one cell."""
+    tree, shown = ast.parse(source), None
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    # What goes to the standard error, such as progress, is about this machine.
+    with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(io.StringIO()):
+        exec(compile(tree, "cell", "exec"), namespace)
+        if isinstance(last, ast.Expr):
+            shown = eval(compile(ast.Expression(last.value), "cell", "eval"), namespace)
+    outputs: list[dict[str, Any]] = []
+    if printed.getvalue():
+        outputs.append({"output_type": "stream", "name": "stdout", "text": printed.getvalue()})
+    if shown is not None:
+        result = {"output_type": "execute_result", "execution_count": count, "metadata": {}, "data": _data(shown)}
+        outputs.append(result)
+    return outputs
+
+
+def _data(shown: Any) -> dict[str, str]:
+    """As notebooks show it: a picture, a table, or its representation."""
+    if hasattr(shown, "_repr_png_"):
+        return {"image/png": base64.b64encode(shown._repr_png_()).decode(), "text/plain": "<figure>"}
+    html = {"text/html": shown._repr_html_()} if hasattr(shown, "_repr_html_") else {}
+    return {"text/plain": repr(shown)} | html
+
+
+def main() -> None:
+    """Run all and write them."""
     folder = ROOT / "notebooks"
     folder.mkdir(exist_ok=True)
     for name in TUTORIALS:
-        (folder / f"{name}.ipynb").write_text(written(name))
+        with tempfile.TemporaryDirectory() as elsewhere, contextlib.chdir(elsewhere):
+            found = run(notebook(name))
+        (folder / f"{name}.ipynb").write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
         print(folder / f"{name}.ipynb", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -68,6 +68,19 @@ def test_they_pass_the_checks_of_river_with_a_real_model(kind, checks):
         check(kind(ut.RobustCP(max_rank=2, window=3)))
 
 
+@pytest.mark.full
+def test_a_tracker_completes_samples_and_finds_what_is_wrong():
+    completer, detector = Completer(), Detector()
+    *learned, last = (x for x, wrong in samples(60) if not wrong)
+    for x in learned:
+        for learner in (completer, detector):
+            learner.learn_one(x)
+    found = completer.transform_one({name: value for name, value in last.items() if name != "c"})
+    assert found["c"] == pytest.approx(last["c"], rel=0.05)
+    assert detector.score_one(last) < 0.5 < detector.score_one(last | {"c": last["c"] + 30})
+    assert completer.transform_one(last | {"c": float("nan")}) == found, "looking at samples teaches nothing"
+
+
 @pytest.mark.slow
 def test_a_pipeline_of_river_completes_samples():
     from river import compose, preprocessing
