@@ -49,7 +49,7 @@ class Happened:
 
 
 def can_wait(season: Season, waiting: int) -> bool:
-    """Whether a slice has to be taken in, and nothing depends on it for now, behind so many that are waiting."""
+    """Whether a slice has to be taken in, and nothing depends on it while others wait before it."""
     taken = seasons.takes_in(season) or season.entries <= LARGEST_SLICE
     return taken and season.deviation is None and not seasons.due(season, waiting + 1)
 

@@ -180,7 +180,7 @@ def takes_in(season: Season) -> bool:
 
 
 def due(season: Season, slices: int) -> bool:
-    """Whether a period is looked for with the last of so many slices more."""
+    """Whether a period is looked for once this number of further slices has come."""
     return season.history is not None and _due(season.filled + slices)
 
 

@@ -143,7 +143,7 @@ def advance(state: Tracking, given: Slice, verdict: Verdict, steps: float) -> tu
 
 
 def caught_up(state: Tracking, behind: int = 0) -> Tracking:
-    """With a season and forecasts that have taken in every slice, or all but so many of the newest."""
+    """With a season and forecasts that have taken in every slice, or all but the newest ones: `behind` of them."""
     season, ahead, waiting = state.season, state.ahead, state.waiting
     if season is None or len(waiting) <= behind:
         return state
@@ -323,14 +323,14 @@ def _another_size(current: Frame, recent: tuple[Slice, ...]) -> bool:
 
 def _clearly_the_same_size(current: Frame, three: tuple[Slice, ...]) -> bool:
     """Whether some entries of large slices say so beyond doubt: to order all of them takes longer than to learn."""
-    some = _thinned(three)
+    some = _some_entries(three)
     if some is three:
         return False
     enough = sum(int(np.count_nonzero(one.mask)) for one in some) >= FEWEST_SAMPLED
     return enough and choose(some, current, current.scale, CLOSE) == current
 
 
-def _thinned(slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
+def _some_entries(slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
     """Some entries of large slices, flat, the same of all; small ones as they are."""
     places = sampled(slices[0].values.size)
     if places is None:
@@ -493,7 +493,7 @@ def remembered(recent: tuple[Slice, ...], given: Slice, used: int) -> tuple[tupl
     recent, used = (*recent, given)[-_kept(given.values.nbytes + given.mask.nbytes) :], used + 1
     if used <= RECENT or used % BEGINNING or len(recent) < RECENT:
         return recent, used
-    some = _thinned(recent)
+    some = _some_entries(recent)
     older, newer = usual_slices(some[:-BEGINNING]), usual_slices(some[-BEGINNING:])
     return (recent[-BEGINNING:], BEGINNING) if changed(older, newer) else (recent, used)
 

@@ -97,7 +97,7 @@ class History:
         return self._since[model] if model < len(self._since) else None
 
     def _take_in(self, behind: int) -> None:
-        """All slices but so many of the newest."""
+        """All slices but the newest ones, `behind` of them."""
         while len(self._coming) > behind:
             one = self._coming.popleft()
             active = [np.asarray(slots) for slots in one.active]

@@ -1,4 +1,4 @@
-"""What a tracker with nothing set takes for a frame of generated video, once it is in its stride.
+"""What a tracker takes by default for a frame of generated video, once it is in its stride.
 
 The first result, with whatever programs are kept; then, after a number of frames, two ways in turn: with results left
 where they are, until the last of them is there; and host to host, with mean and outlier probability fetched one frame
