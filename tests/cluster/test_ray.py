@@ -163,6 +163,18 @@ def test_actors_that_share_a_device_share_its_memory(tmp_path, monkeypatch):
         assert os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") == fraction
 
 
+def test_durations_reach_the_shards_in_microseconds(tmp_path, monkeypatch):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'undertow[ray]'")
+    from undertow.cluster import ray as module
+
+    def job(made, folder, shards, every, gpus, delay):
+        return SimpleNamespace(run=lambda batches: (made.ttl, delay))
+
+    monkeypatch.setattr(module, "_Job", job)
+    assert applied([], tmp_path, ttl="1 day", late="10 minutes") == (86400 * 10**6, 600 * 10**6)
+    assert applied([], tmp_path, ttl=7, late=0, dates=False) == (7, 0)
+
+
 @pytest.mark.full
 def test_more_actors_than_cores_are_said(ray, tmp_path, caplog):
     applied([], tmp_path, shards=50)

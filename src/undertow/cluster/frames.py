@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import operator
 import os
 from typing import Any
 
@@ -27,6 +29,34 @@ def one_thread() -> None:
     given = os.environ.get("XLA_FLAGS", "")
     if "xla_cpu_multi_thread_eigen" not in given:
         os.environ["XLA_FLAGS"] = f"{given} {_ONE_THREAD}".strip()
+
+
+def span(name: str, given: Any, dates: bool, least: int = 1) -> int:
+    """A duration in units of the time, which are microseconds where times are dates.
+
+    Args:
+        name: Of the argument.
+        given: What `pandas.Timedelta` takes where times are dates, an integer where they are integers.
+        dates: Whether times are dates.
+        least: The shortest one.
+
+    Raises:
+        ValueError: It is no such duration.
+
+    Examples:
+        >>> span("ttl", "20 minutes", True), span("ttl", 20, False)
+        (1200000000, 20)
+    """
+    found, is_number = least - 1, isinstance(given, int | float | np.number) and not isinstance(given, np.timedelta64)
+    with contextlib.suppress(ValueError, TypeError):
+        if not dates and not isinstance(given, bool):
+            found = operator.index(given)
+        elif dates and not is_number:  # of which unit would it be?
+            found = int(pandas.Timedelta(given) // pandas.Timedelta(1, "us"))
+    if found < least:
+        wanted = "a duration such as '7 days'" if dates else f"an integer of {least} or more, in units of the time"
+        raise ValueError(f"{name} must be {wanted}, got {given!r}.")
+    return found
 
 
 def numbered(rows: Any, plan: Plan) -> Any:

@@ -28,7 +28,7 @@ try:
 except ImportError as error:
     raise absent("ray", "ray", error) from None
 
-from undertow.cluster.frames import add, frame, numbered, one_thread  # pandas is there
+from undertow.cluster.frames import add, frame, numbered, one_thread, span  # pandas is there
 
 KEPT = 2
 """Files of each shard: while some have written the newest, the others have the one before."""
@@ -54,7 +54,7 @@ def apply(
     every: int = 10,
     gpus: float = 0,
     late: Any = None,
-    ttl: int | None = None,
+    ttl: Any = None,
     false_alarms: str | float | None = None,
     dates: bool = True,
 ) -> Iterator[tuple[int, Any]]:
@@ -73,9 +73,9 @@ def apply(
         shards: How many actors there are; it cannot change while a folder is in use.
         every: Batches between two checkpoints.
         gpus: Of every actor: 1 gives each a device of its own, 0.5 half of one.
-        late: How late a row may be, as `pandas.Timedelta` has it, or in units of the time: a slice is complete when a
+        late: How late a row may be, "10 minutes", or a number where times are integers: a slice is complete when a
             row so much later has come. Without it, when its stream has a row of a later time.
-        ttl: How long a stream may be silent before it is forgotten, in microseconds or units of the time.
+        ttl: How long a stream may be silent before it is forgotten: "7 days", or a number where times are integers.
         false_alarms: False incidents that are accepted, as `undertow.Incidents` has it; None looks for none.
         dates: Whether times are dates.
 
@@ -99,8 +99,9 @@ def apply(
     """
     if not all(isinstance(one, int) and one > 0 for one in (shards, every)):
         raise ValueError(f"shards and every must be integers of 1 or more, got {shards!r} and {every!r}.")
-    made = plan(key, time, modes, value, model, false_alarms=false_alarms, ttl=ttl, dates=dates)
-    delay = None if late is None else int(pandas.Timedelta(late).as_unit("us").value if dates else late)
+    silence = None if ttl is None else span("ttl", ttl, dates)
+    delay = None if late is None else span("late", late, dates, 0)
+    made = plan(key, time, modes, value, model, false_alarms=false_alarms, ttl=silence, dates=dates)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     return _Job(made, place, shards, every, gpus, delay).run(batches)

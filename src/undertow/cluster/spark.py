@@ -20,7 +20,7 @@ from undertow.cluster.shard import END, Shard
 
 try:
     import google.protobuf  # noqa: F401, which pyspark needs for the state store
-    import pandas
+    import pandas  # noqa: F401, which frames need
     import pyarrow  # noqa: F401, which pyspark needs for pandas
     from pyspark.sql import functions as F
     from pyspark.sql.streaming import StatefulProcessor
@@ -39,7 +39,7 @@ except ImportError as error:
     java = "; Spark itself needs Java 17 (Debian: apt install openjdk-17-jre-headless)"
     raise absent("spark", "pyspark", error, java) from None
 
-from undertow.cluster.frames import add, frame, one_thread  # pandas is there
+from undertow.cluster.frames import add, frame, one_thread, span  # pandas is there
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -128,7 +128,7 @@ def apply(
         false_alarms = "1/1000"
     made = plan(
         key, time, _labelled(df, modes), value, model,
-        false_alarms=false_alarms, ttl=_span(ttl, dates), dates=dates,
+        false_alarms=false_alarms, ttl=None if ttl is None else span("ttl", ttl, dates), dates=dates,
     )  # fmt: skip
     session = df.sparkSession
     count = _shards(session, shards)
@@ -147,23 +147,6 @@ def _labelled(df: Any, modes: Any) -> Any:
         )
     found = {name: df.select(name).where(F.col(name).isNotNull()).distinct().sort(name) for name in names}
     return {name: [row[0] for row in one.select(F.col(name).cast("string")).collect()] for name, one in found.items()}
-
-
-def _span(ttl: Any, dates: bool) -> int | None:
-    """A time to live in units of the time."""
-    if ttl is None:
-        return None
-    if not dates:
-        if isinstance(ttl, bool) or not isinstance(ttl, int) or ttl <= 0:
-            raise ValueError(f"ttl must be an integer above 0, in units of the time, got {ttl!r}.")
-        return ttl
-    try:
-        span = int(pandas.Timedelta(ttl).as_unit("us").value)
-    except (ValueError, TypeError):
-        span = 0
-    if span <= 0:
-        raise ValueError(f"ttl must be a duration such as '7 days', got {ttl!r}.")
-    return span
 
 
 def _shards(session: Any, shards: int | None) -> int:
