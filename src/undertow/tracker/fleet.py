@@ -28,6 +28,7 @@ from undertow.tracker.clock import Clock, advanced
 from undertow.tracker.fleet_output import FleetOutput, Part
 from undertow.tracker.frame import Frame, stacked, usual_slices
 from undertow.tracker.group import FREE, Group, Memory
+from undertow.tracker.growing import grown
 from undertow.tracker.season import Season
 from undertow.tracker.tracking import Tracking
 
@@ -264,7 +265,9 @@ class Trackers:
         for group in list(self.groups):
             for member in group.members[group.full(np.flatnonzero(np.isin(group.members, learning)))].tolist():
                 state = self._taken(member)
-                self.put(member, replace(state, cps=tuple(model.grown() for model in state.cps)))
+                models = grown(state.cps, state.core)
+                if any(new is not old for new, old in zip(models, state.cps, strict=True)):
+                    self.put(member, replace(state, cps=models))
 
     @property
     def _base(self) -> Any:

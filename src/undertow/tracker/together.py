@@ -23,8 +23,9 @@ from undertow.inputs.dense import Slice
 from undertow.tracker import ahead_together, batch, events, frame, season_together, tracking, trials
 from undertow.tracker.batch import Arrays
 from undertow.tracker.frame import Frame, usual_slices
+from undertow.tracker.growing import grown
 from undertow.tracker.output import TrackerOutput
-from undertow.tracker.predictors.cp import CP, GROWTH_INTERVAL
+from undertow.tracker.predictors.cp import CP
 from undertow.tracker.tracking import Tracking
 
 BATCH = 64
@@ -76,7 +77,7 @@ def _batches(ready: Sequence[_Ready]) -> list[Learned]:
     """Those whose arrays have the same shapes together."""
     found: dict[int, Learned] = {}
     alike: dict[Any, list[int]] = {}
-    fitted = [replace(one, state=replace(one.state, cps=tuple(map(_fitting, one.state.cps)))) for one in ready]
+    fitted = [replace(one, state=_fitting(one.state)) for one in ready]
     for number, one in enumerate(fitted):
         key = tuple((model.state.config, model.state.slots) for model in one.state.cps)
         alike.setdefault(key, []).append(number)
@@ -133,10 +134,8 @@ def _replayed(states: Sequence[Tracking]) -> list[Tracking]:
     return [tracking.expecting(state) for state in made]
 
 
-def _fitting(model: CP) -> CP:
-    if model.state.steps % GROWTH_INTERVAL == 0:
-        model = model.grown()
-    return model.fitting()
+def _fitting(state: Tracking) -> Tracking:
+    return replace(state, cps=tuple(model.fitting() for model in grown(state.cps, state.core)))
 
 
 def _learned(ready: Sequence[_Ready]) -> list[Learned]:

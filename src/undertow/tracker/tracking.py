@@ -25,6 +25,7 @@ from undertow.tracker.ahead import Ahead, look_ahead, sampled
 from undertow.tracker.clock import Clock, advanced
 from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.frame import Frame, choose, misled, usual_slices
+from undertow.tracker.growing import grown
 from undertow.tracker.happened import BEHIND, Happened, can_wait, on_its_way, taken_in
 from undertow.tracker.output import TrackerOutput, summed_up
 from undertow.tracker.predictors import registry
@@ -362,7 +363,7 @@ def _learned(
         _answered.prepare(state.core, verdict, values, flat_mask, scale, nothing, fits, _active(state.cps))
     if learning and observed and frame is state.frame:
         shaped, used, unused = _shaped(values, verdict.for_cp, state.shape)
-        pairs = [model.learn(shaped, used, unused) for model in state.cps]
+        pairs = [model.learn(shaped, used, unused) for model in grown(state.cps, state.core)]
         learned, reports = tuple(model for model, _ in pairs), [report for _, report in pairs]
     means = tuple(report.low_rank for report in reports) or tuple(verdict.means[len(registry.NAMES) :])
     season, seasonal = seasons.fitted(state.season, values, verdict.learn, entries)

@@ -98,7 +98,7 @@ class CPModels:
         self._unit = self._unit or float(np.median(np.abs(x[mask])))
         values: Any = np.where(mask, x / self._unit, 0).astype(np.float32)
         predicted = [model.predict(values.ravel(), mask.ravel()) for model in self._models]
-        pairs = [model.learn(values, mask, x.size - int(mask.sum())) for model in self._models]
+        pairs = [model.grown().learn(values, mask, x.size - int(mask.sum())) for model in self._models]
         self._models = [model for model, _ in pairs]
         *_, mean = jax.device_get([*(one.centre for one in predicted), *(report.low_rank for _, report in pairs)])
         return SimpleNamespace(mean=mean)

@@ -103,8 +103,7 @@ class CP:
             mask: Entries that are used.
             missing: Number of those that are not; it may still be computed.
         """
-        state = self.grown().state if self.state.steps % GROWTH_INTERVAL == 0 else self.state
-        state = with_fitting_slots(state)
+        state = with_fitting_slots(self.state)
         if separable(state.config):
             state = replace(state, missing=(*state.missing, missing)[-state.config.window :])
         core, report = step(state.core, values, mask, state.settings, missing_capacity(state), None)
@@ -116,11 +115,15 @@ class CP:
         nothing = np.zeros(state.shape, state.config.dtype)
         step.prepare(state.core, nothing, nothing > 0, state.settings, missing_capacity(state), None)
 
+    def full(self) -> bool:
+        """Whether all slots for components are in use."""
+        return int(self.rank) >= self.state.capacity
+
     def grown(self) -> CP:
         """With twice the slots for components where all are in use; of large slices only if that is worth the time."""
         state, full = self.state, self.state.config.max_rank
         assert full is not None  # sized by the first slice
-        if int(self.rank) < state.capacity:
+        if not self.full():
             return self
         if state.capacity < full:
             return self.with_slots(full)
