@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import register_dataclass
 
+from undertow.model.linalg.elimination import one_by_one
 from undertow.tracker.predictors.base import Given, Prediction
 
 RANK = 24
@@ -123,7 +124,8 @@ class Covariance:
         own = own + 1e-3 * total + 1e-5 * total.mean() + 1e-12
         precision = given.weights / own
         gram = jnp.eye(loadings.shape[1]) + loadings.T @ (precision[:, None] * loadings)
-        inverse = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(gram), True), jnp.eye(loadings.shape[1]))
+        # Not by LAPACK: its calls for many matrices, in several programs together, can wait for each other for ever.
+        inverse = one_by_one(gram[None])[0][0]
         coefficients = inverse @ (loadings.T @ (precision * (given.values - centre)))
         variance = ((loadings @ inverse) * loadings).sum(1)
         early = state.weight < LEAST_WEIGHT
