@@ -94,7 +94,10 @@ def test_frames_can_be_fitted(new):
     means = new().fit_transform(wide)
     pd.testing.assert_index_equal(means.columns, wide.columns)
     np.testing.assert_array_equal(means.to_numpy().reshape(3, 6, 5), new().fit_transform(X.values))
-    assert new().fit_transform(X.transpose("src", "time", "dst")).dims == ("src", "time", "dst")
+    seen = []
+    across = X.transpose("src", "time", "dst")
+    assert new().fit_transform(across, progress=lambda *done: seen.append(done)).dims == across.dims
+    assert seen == [(1, 3), (2, 3), (3, 3)]
     result = model.update(X[0].to_pandas())
     assert isinstance(result.mean, pd.DataFrame)
     assert result.mean.index.name == "src"

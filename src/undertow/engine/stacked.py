@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from undertow.engine.exclusive import exclusive
 from undertow.engine.labelled import LabelledModel
-from undertow.inputs.labels.stacks import restacked, slices_of
+from undertow.inputs.labels.stacks import count_of, restacked, slices_of
 from undertow.results import Result
 
 
@@ -35,7 +35,7 @@ class StackedModel(LabelledModel):
         return self._update_all(X, anew=True)
 
     @exclusive
-    def fit_transform(self, X: Any, y: None = None) -> Any:
+    def fit_transform(self, X: Any, y: None = None, *, progress: Callable[[int, int], None] | None = None) -> Any:
         """Start anew, learn from several slices, and give the `mean` of each as it was when it came.
 
         `undertow.clean` gives error bars and outliers too, and reads what does not fit into memory.
@@ -43,12 +43,19 @@ class StackedModel(LabelledModel):
         Args:
             X: As for `fit`.
             y: Ignored, as scikit-learn has it.
+            progress: Called after every slice with slices done and slices in all; `undertow.clean` shows a bar.
 
         Returns:
             As `X`: (T, *shape), `xarray.DataArray`, or frame.
         """
         means: list[Any] = []
-        self._update_all(X, anew=True, keep=lambda result: means.append(result.mean))
+
+        def keep(result: Result) -> None:
+            means.append(result.mean)
+            if progress is not None:
+                progress(len(means), count_of(X))
+
+        self._update_all(X, anew=True, keep=keep)
         return restacked(X, means)
 
     def _of_each(self, X: Any, shape: tuple[int, ...], mean: Callable[[Any], Any]) -> Any:

@@ -41,6 +41,11 @@ def slices_of(X: Any) -> Iterator[Any]:
     return iter(X) if isinstance(X, Sequence) else (X[index] for index in range(len(X)))
 
 
+def count_of(X: Any) -> int:
+    """How many slices a stack has."""
+    return int(X.sizes[time_dimension(X)]) if _is(X, "xarray", ("DataArray",)) else len(X)
+
+
 def restacked(X: Any, found: list[Any]) -> Any:
     """Results of all slices of a stack as it was: results of labelled slices are labelled.
 
