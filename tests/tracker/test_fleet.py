@@ -57,9 +57,11 @@ def same(one, other, near=TO_ROUNDING):
 
 
 def shares(result):
-    """Weights of predictors, of the CP models together: where these say the same, rounding decides between them."""
-    cp = sum(weight for name, weight in result.weights.items() if name.startswith("cp_"))
-    return [weight for name, weight in result.weights.items() if not name.startswith("cp_")] + [cp]
+    """Weights of predictors; of those of one kind together, since where these say the same rounding decides between
+    them."""
+    kinds = ("cp_", "covariance_")
+    alone = [weight for name, weight in result.weights.items() if not name.startswith(kinds)]
+    return alone + [sum(weight for name, weight in result.weights.items() if name.startswith(kind)) for kind in kinds]
 
 
 def leaves(fleet):
