@@ -151,6 +151,16 @@ def test_many_outliers_of_an_entry_that_is_mostly_right_are_no_change():
     assert not any(run.slice([3] if rng.random() < 0.2 else [], rate=0.2).accept.any() for _ in range(300))
 
 
+def test_how_often_an_entry_is_flagged_is_known_of_what_was_observed():
+    run = Run()
+    for number in range(60):
+        run.slice([3, 5] if number % 2 else [5], mask=np.arange(ENTRIES) != 7, sides=1 if number % 2 else -1)
+    share = np.asarray(run.state.flagged_share)
+    assert share[5] > 0.9
+    assert 0.4 < share[3] < 0.6
+    assert (share[[0, 7]] == 0).all()
+
+
 def test_a_slice_is_off_where_most_is_flagged_and_not_for_ever():
     run = Run()
     most = range(6)

@@ -169,3 +169,17 @@ def test_an_extreme_value_of_a_member_of_a_fleet():
     np.testing.assert_allclose(result.outliers[1, 2, 3], 1e300)
     np.testing.assert_allclose(result[1].outliers[2, 3], 1e300)
     assert abs(result.outliers[0, 2, 3]) < 10
+
+
+@pytest.mark.full
+def test_the_busy_entries_of_counts_that_are_mostly_zero_are_not_wrong_for_ever():
+    draw, slices = np.random.default_rng(1), 60
+    day = 1 + 0.9 * np.sin(np.arange(slices) * 2 * np.pi / 24)
+    x = (draw.random((slices, 12, 12)) < 0.004).astype(float)
+    busy = draw.random((12, 12)) < 0.06
+    x[:, busy] = draw.poisson(20 * day[:, None] * draw.uniform(0.3, 2, busy.sum()))
+    observed, tracker, flagged = draw.random(x.shape) < 0.5, ut.Tracker(), []
+    for values, seen in zip(x, observed, strict=True):
+        result = tracker.update(np.where(seen, values, np.nan))
+        flagged.append((result.outlier_probability[seen & busy] > 0.5).mean())
+    assert np.mean(flagged[20:]) < 0.15  # a third of them, if nobody asks how often an entry is flagged

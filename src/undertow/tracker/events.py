@@ -39,6 +39,9 @@ DEAD_AFTER, DEAD_FACTOR = 12, 4
 """A sensor is dead if it repeats one number this many times, this many times longer than ever before, and so often that
 it cannot be chance."""
 
+SHARE_MEMORY = 20.0
+"""Observations over which it is averaged how often an entry is flagged."""
+
 
 @register_dataclass
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Events:
         moves: How often it was not.
         longest: The longest row of repeats before this one.
         stuck: Where a number that is off repeats itself.
+        flagged_share: How much of what was observed lately was flagged.
         flagged_for: Slices since what is flagged now was first flagged.
         repeated_for: Slices since the last change.
         surprise: Usual log root mean square of what the past did not predict, in standard deviations.
@@ -76,6 +80,7 @@ class Events:
     moves: Array
     longest: Array
     stuck: Array
+    flagged_share: Array
     flagged_for: Array
     repeated_for: Array
     surprise: Array
@@ -114,6 +119,7 @@ def init(entries: int) -> Events:
         moves=zero,
         longest=zero,
         stuck=zero > 0,
+        flagged_share=jnp.zeros(entries),
         flagged_for=zero,
         repeated_for=zero,
         surprise=number,
@@ -237,7 +243,7 @@ def learned(
     repeats = jnp.where(mask, jnp.where(same, events.repeats + 1, 0), events.repeats)
     lasting = mask.any()
     believed, nearest = found.accept & mask, _nearest(events, run, innovation, mask)
-    needed = _needed(events, rate, mask)
+    needed, fresh = _needed(events, rate, mask), probability - events.flagged_share
     support = jnp.where(believed, jnp.abs(run), events.support + (mask & (probability <= 0.5)))
     return Events(
         run=jnp.where(believed | _lasts(run, nearest, innovation, needed), 0, jnp.clip(run, -needed, needed)),
@@ -250,6 +256,7 @@ def learned(
         moves=events.moves + moved,
         longest=jnp.where(moved, jnp.maximum(events.longest, events.repeats), events.longest),
         stuck=jnp.where(mask, found.stuck, events.stuck),
+        flagged_share=events.flagged_share + jnp.where(mask & clean, fresh, 0) / SHARE_MEMORY,
         flagged_for=_longer(events.flagged_for, probability > 0.5, mask),
         repeated_for=_longer(events.repeated_for, same, mask),
         surprise=usual,

@@ -27,6 +27,9 @@ FAR = 10.0
 """Standard deviations from which on an outlier says nothing about the usual errors."""
 IMPLAUSIBLE = 0.25
 """Rate of outliers from which on the noise is taken to be underestimated, and what is flagged counts for it as well."""
+TIMES_USUAL = 3.0
+"""Times the rate of outliers of all entries, beyond which an entry that is flagged so often is like that and not wrong:
+in counts that are mostly zero the busy entries look wrong at first."""
 
 
 @register_dataclass
@@ -105,7 +108,11 @@ def judge(
     nothing = jnp.zeros((core.sets.shape[1], values.size), values.dtype)
     unsaid = Said(nothing, nothing, nothing, nothing, nothing[:, 0] > 0)
     _, _, probability, said = jax.lax.fori_loop(0, 2, cleaner, (trusted, weight, weight, unsaid))
-    weighing = weighed(core, values, mask, scale, level.mean, said, 1 - probability, previous)
+    usually = law.rate(core.law)
+    often = core.events.flagged_share > jnp.maximum(IMPLAUSIBLE, TIMES_USUAL * usually)
+    doubtful = (usually > IMPLAUSIBLE) | often
+    counts = jnp.where(often, 1, 1 - probability)
+    weighing = weighed(core, values, mask, scale, level.mean, said, counts, previous)
     probability, mean, variance = outliers(core, values, mask, scale, weighing.weights, said)
     innovation = (values - mean) / jnp.sqrt(variance)
     clean = jnp.where(weighing.judged, weight * (1 - probability) * jax.lax.rsqrt(weighing.norm), 0)
@@ -117,12 +124,12 @@ def judge(
     surprise = events.distance(core.events, unexpected, mask & (probability <= 0.5))
     found = events.decide(core.events, probability, innovation, values, mask, surprise, law.rate(core.law))
     probability = jnp.where((found.slice_off & mask) | found.stuck, 1, probability)
-    withheld = jnp.where(found.accept, 0, probability)
+    withheld = jnp.where(found.accept | often, 0, probability)
     worth = jnp.where(found.accept | early, 1, law.worth(core.law, innovation))
     learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * worth * ~found.slice_off
     # What is not far off counts even if it is flagged, or flags would make errors look smaller and give more flags.
     counted = jnp.where(jnp.abs(innovation) < FAR, weight * ~found.slice_off, learn)
-    news, doubtful = events.news(core.events, values), law.rate(core.law) > IMPLAUSIBLE
+    news = events.news(core.events, values)
     counted, noise = (
         jnp.where(doubtful, weight * ~(found.slice_off | found.stuck), one) * news for one in (counted, learn)
     )
