@@ -397,3 +397,22 @@ def test_who_needs_a_program_that_is_being_prepared_waits_for_it():
     preparing.join()
     assert results == [[2, 2, 2]]
     assert len(made) == 1
+
+
+@pytest.mark.slow
+def test_programs_that_call_lapack_run_one_at_a_time_and_are_waited_for(monkeypatch):
+    @program()
+    def factor(matrices):
+        return jnp.linalg.cholesky(matrices)
+
+    waited = []
+    monkeypatch.setattr(runtime.jax, "block_until_ready", lambda made: waited.append(made) or made)
+    matrices = np.stack([np.eye(3, dtype=np.float32) * size for size in (1, 4)])
+    with runtime._one_at_a_time:
+        other = threading.Thread(target=factor, args=(matrices,))
+        other.start()
+        other.join(1)
+        assert other.is_alive()
+    other.join()
+    assert len(waited) == 1
+    np.testing.assert_allclose(waited[0][1], 2 * np.eye(3), rtol=1e-6)

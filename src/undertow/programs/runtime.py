@@ -202,6 +202,11 @@ def _make_ready(calls: Sequence[str]) -> None:
         linalg.initialize_lapack()
 
 
+_one_at_a_time = threading.Lock()
+"""Of programs of CPUs that call LAPACK: for many matrices it waits for threads of the pool in which programs run, and
+several programs waited for each other for ever."""
+
+
 def _callable(native: Any, outline: Outline, place: Place) -> Callable[[list[Any]], Any]:
     from jax._src.interpreters.pxla import global_aval_to_result_handler
 
@@ -217,4 +222,9 @@ def _callable(native: Any, outline: Outline, place: Place) -> Callable[[list[Any
     def run(leaves: list[Any]) -> Any:
         return unflatten(native.execute_sharded(leaves).consume_with_handlers(handlers))
 
-    return run
+    def alone(leaves: list[Any]) -> Any:
+        with _one_at_a_time:
+            return jax.block_until_ready(run(leaves))
+
+    calls_lapack = any(call.startswith(LAPACK) for call in outline.calls)
+    return alone if calls_lapack and place.device.platform == "cpu" else run
