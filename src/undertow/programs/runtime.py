@@ -223,8 +223,9 @@ def _callable(native: Any, outline: Outline, place: Place) -> Callable[[list[Any
         return unflatten(native.execute_sharded(leaves).consume_with_handlers(handlers))
 
     def alone(leaves: list[Any]) -> Any:
+        wait: Any = jax.block_until_ready
         with _one_at_a_time:
-            return jax.block_until_ready(run(leaves))
+            return wait(run(leaves))
 
     calls_lapack = any(call.startswith(LAPACK) for call in outline.calls)
     return alone if calls_lapack and place.device.platform == "cpu" else run
