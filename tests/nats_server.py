@@ -72,7 +72,7 @@ class Server:
         async def all_of_them(js):
             state = (await js.stream_info(stream)).state
             found = []
-            for number in range(state.first_seq, state.last_seq + 1):
+            for number in range(max(state.first_seq, 1), state.last_seq + 1):  # one that is empty begins with 0
                 one = await js.get_msg(stream, number)
                 found.append((one.headers or {}, one.data))
             return found

@@ -35,6 +35,7 @@ def progress(core):
         factors=core.factors,
         outliers=core.outliers,
         level=None,
+        known=tuple(jnp.ones(len(rows), bool) for rows in core.factors.means),
         residual=residual,
         variance=variance,
         newest=core.window.values[core.window.newest],

@@ -36,7 +36,7 @@ def test_help_names_every_study(capsys):
     assert set(commands()) == {
         "speed", "accuracy", "recorded", "changes", "faults", "tracker", "ablation", "fidelity", "fleet", "video",
         "run", "start", "compile", "forecast", "incidents", "foreground", "sharded", "capacity", "engines", "smooth",
-        "regret", "cost", "layouts",
+        "regret", "cost", "layouts", "film",
     }  # fmt: skip
     assert all(name in shown for name in commands())
 

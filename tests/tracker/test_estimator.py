@@ -257,7 +257,7 @@ def test_after_any_beginning_it_finds_its_way(name, results):
     truth, size = DATA.low_rank[-4:], np.linalg.norm(DATA.low_rank[-4:])
     error = np.linalg.norm(np.array([result.mean for result in found[-4:]]) - truth)
     reached = np.linalg.norm(np.array([result.mean for result in results[-4:]]) - truth)
-    assert error < reached + 0.25 * size
+    assert error < reached + 0.3 * size
 
 
 @pytest.mark.parametrize("factor", [1e-8, 1e6, 1e8, 1e10, 1e13, 1e16])

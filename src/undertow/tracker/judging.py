@@ -110,6 +110,7 @@ def judge(
     _, _, probability, said = jax.lax.fori_loop(0, 2, cleaner, (trusted, weight, weight, unsaid))
     usually = law.rate(core.law)
     often = core.events.flagged_share > jnp.maximum(IMPLAUSIBLE, TIMES_USUAL * usually)
+    often &= core.events.after == 0  # else it was asked for when a change is believed
     doubtful = (usually > IMPLAUSIBLE) | often
     counts = jnp.where(often, 1, 1 - probability)
     weighing = weighed(core, values, mask, scale, level.mean, said, counts, previous)
