@@ -38,9 +38,9 @@ from undertow.tracker.season import LEVEL, Season
 
 LADDER = tuple(2**power for power in range(10))
 """Horizons at which forecasts are scored."""
-CANDIDATES = ("level", "last", "observed", "cp", "season", "profile", "latest")
-"""The local level, the last answer, the last observation of every entry, whatever was thought of it; the rows of the CP
-model; the season with its deviation of now and without, and as it was in the last cycle."""
+CANDIDATES = ("level", "last", "cp", "season", "profile", "latest")
+"""The local level, the last answer, the rows of the CP model; the season with its deviation of now and without, and as
+it was in the last cycle."""
 MEMORY = 10
 """Horizons after which errors are forgotten: what is said of tomorrow is judged by days, at all their hours."""
 COVERED = 0.95
@@ -122,21 +122,20 @@ def most_bytes(entries: int) -> int:
 
 
 class Outlook(NamedTuple):
-    """What is expected after a slice, with the horizons it was asked for: level, last answer, last observations (n,)
-    and rows (H, n), and the standard deviation of the next slice (n,)."""
+    """What is expected after a slice, with the horizons it was asked for: level, last answer (n,) and rows (H, n), and
+    the standard deviation of the next slice (n,)."""
 
     horizons: list[int]
     level: Any
     std: Any
     rows: Any
     last: Any
-    observed: Any
 
 
 def outlook(core: Core, model: ModelCore, horizons: list[int]) -> Outlook:
     """Of the state after a slice, without its season; it may still be computed."""
     level, std, rows = now(core.level, model, in_blocks(horizons))
-    return Outlook(horizons, level, std, rows, core.last, core.events.value)
+    return Outlook(horizons, level, std, rows, core.last)
 
 
 def follow(ahead: Ahead, season: Season, expected: Outlook, values: Any, observed: Any, scale: Any = LINEAR) -> Ahead:
@@ -271,10 +270,9 @@ def _candidates(
         season: After it.
         part: The entries that are asked for (…, n) → (…, k).
     """
-    level, std, rows, last, observed = (part(np.asarray(one)) for one in expected[1:])
+    level, std, rows, last = (part(np.asarray(one)) for one in expected[1:])
     seasonal = [seasons.at(season, horizon - 1) for horizon in expected.horizons]
-    three = [(part(one), part(two), part(three)) for one, two, three in seasonal]
-    return side_by_side(level, last, observed, rows, three), std
+    return side_by_side(level, last, rows, [(part(one), part(two), part(three)) for one, two, three in seasonal]), std
 
 
 def in_blocks(horizons: list[int]) -> Floats:
@@ -282,14 +280,12 @@ def in_blocks(horizons: list[int]) -> Floats:
     return np.array([*horizons, *[1] * (-len(horizons) % BLOCK)], np.float32)
 
 
-def side_by_side(
-    level: Floats, last: Floats, observed: Floats, rows: Floats, seasonal: list[tuple[Any, Any, Any]]
-) -> Floats:
+def side_by_side(level: Floats, last: Floats, rows: Floats, seasonal: list[tuple[Any, Any, Any]]) -> Floats:
     """The candidates at each horizon (H, C, n); who knows nothing says what the level says."""
     found = np.empty((len(seasonal), len(CANDIDATES), level.size), np.float32)
-    found[:, 0], found[:, 1], found[:, 2], found[:, 3] = level, last, observed, rows[: len(seasonal)]
+    found[:, 0], found[:, 1], found[:, 2] = level, last, rows[: len(seasonal)]
     for position, three in enumerate(seasonal):
-        found[position, 4:] = three
+        found[position, 3:] = three
     return np.where(np.isfinite(found), found, level)
 
 

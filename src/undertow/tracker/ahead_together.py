@@ -112,13 +112,13 @@ def follow(
     for number, block in blocks.items():
         wanted[number, : len(block)] = block
     level, std, rows = (np.array(part) for part in _all_now(arrays.core.level, arrays.models[0], wanted))
-    last, value = np.asarray(arrays.core.last), np.asarray(arrays.core.events.value)
+    last = np.asarray(arrays.core.last)
     moments = [(one, horizon - 1) for number, one in known.items() for horizon in asked[number]]
     seasonal = iter(season_together.at(moments, entries, size))
     made = list(before)
     for number, one in known.items():
         three = [next(seasonal) for _ in asked[number]]
-        means = alone.side_by_side(level[number], last[number], value[number], rows[number], three)
+        means = alone.side_by_side(level[number], last[number], rows[number], three)
         scored = alone.with_scores(before[number], one.clock - 1, *found[number], entries)
         made[number] = alone.with_forecasts(
             scored, one, asked[number], alone.of_sample(means), alone.of_sample(std[number]).copy()
