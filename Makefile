@@ -10,7 +10,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs
 TEST_ENV := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test full check lint format docs docs-serve pictures notebooks release bench system services load soak clean
+.PHONY: help demo quick test record full check lint format docs docs-serve pictures notebooks release bench system services load soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ release: $(STAMP) ## build wheel and sdist, and use both in fresh environments w
 	rm -rf dist
 	$(RUN) build --outdir dist
 	.ci/check-release $(VENV)/bin/python dist/*
+
+record: $(STAMP) ## record what compiled programs and small streams give anew, after a change of numbers that is meant
+	PYTHONPATH=tests $(TEST_ENV) $(RUN) recorded.record
 
 bench: $(STAMP) ## speed beside the plain matrix product and the baselines, then accuracy on the benchmark streams
 	$(VENV)/bin/undertow bench speed

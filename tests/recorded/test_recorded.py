@@ -1,6 +1,6 @@
 """Nothing changes unseen: programs, results and files of an earlier state of the code.
 
-After a change of the arithmetic on purpose, run ``python -m recorded.record`` (in tests/) and say so in the changelog.
+After a change of the arithmetic on purpose, run ``make record`` and say so in the changelog.
 """
 
 import json
@@ -28,9 +28,9 @@ def tiers(names):
     return [name if name in IN_MAKE_TEST else pytest.param(name, marks=pytest.mark.full) for name in names]
 
 
-def summary(results, name):
-    """Count, sum, sum of sizes and a sum that depends on the order."""
-    values = np.concatenate([np.ravel(getattr(result, name)) for result in results]).astype(np.float64)
+def summary(parts):
+    """Of arrays as one: count, sum, sum of sizes and a sum that depends on the order."""
+    values = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
     return [values.size, values.sum(), np.abs(values).sum(), values @ np.cos(np.arange(values.size))]
 
 
@@ -50,7 +50,9 @@ def test_results_are_the_recorded_ones(name):
     results = [model.update(x) for x in stream()]
     for array, expected in RECORDED[name].items():
         scale = expected[2] + 1e-12
-        np.testing.assert_allclose(summary(results, array), expected, rtol=0, atol=1e-6 * scale, err_msg=array)
+        np.testing.assert_allclose(
+            summary([getattr(one, array) for one in results]), expected, rtol=0, atol=1e-6 * scale, err_msg=array
+        )
 
 
 @pytest.mark.parametrize("name", tiers(["default", "fixed", "level", "fast", "paper"]))
