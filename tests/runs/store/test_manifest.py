@@ -67,6 +67,16 @@ def test_a_left_over_private_folder_makes_no_other_file_ours(tmp_path, options):
     assert still_there(tmp_path, files) == files
 
 
+def test_checkpoints_without_their_store_are_not_begun_over_without_a_word(store):
+    (store / "zarr.json").unlink()
+    before = everything_in(store)
+    with pytest.raises(RunError, match="holds results already: continue with --resume"):
+        store_stub(store)
+    assert everything_in(store) == before
+    store_stub(store, StubStream(5), overwrite=True)
+    assert xr.open_zarr(store).sizes["time"] == 5
+
+
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")
 def test_a_group_of_someone_else_is_left_alone(tmp_path):
     zarr.create_group(tmp_path / "s").create_array("rank", shape=(3,), dtype="f8")[:] = 1.0

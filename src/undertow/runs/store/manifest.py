@@ -39,20 +39,19 @@ def claim(folder: Path, *, resume: bool, overwrite: bool) -> Path:
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"store must be a folder, got the file {folder}: name another one")
     manifest = read_manifest(folder) if private.is_dir() else None
-    if manifest is not None:
-        if not (resume or overwrite) and _GROUP in manifest and (folder / _GROUP).exists():
-            raise StoreError(
-                f"{folder} holds results already: continue with --resume (resume=True), start again with --overwrite "
-                "(overwrite=True), or name another store with --store (store=…)"
-            )
-    elif resume and any(private.glob("checkpoint-*")):
-        pass  # of a store whose metadata are gone: the checkpoint says which arrays there are
-    elif folder.is_dir() and (others := sorted(path.name for path in folder.iterdir() if path.name != PRIVATE)):
+    checkpoints = any(private.glob("checkpoint-*"))
+    begun = checkpoints or (manifest is not None and _GROUP in manifest and (folder / _GROUP).exists())
+    if begun and not (resume or overwrite):
         raise StoreError(
-            f"{folder} is not empty and was not made by undertow run (it holds {others[0]}): "
-            "name another store with --store"
+            f"{folder} holds results already: continue with --resume (resume=True), start again with --overwrite "
+            "(overwrite=True), or name another store with --store (store=…)"
         )
-    else:
+    if manifest is None and not (resume and checkpoints):  # the checkpoint says which arrays there are
+        if folder.is_dir() and (others := sorted(path.name for path in folder.iterdir() if path.name != PRIVATE)):
+            raise StoreError(
+                f"{folder} is not empty and was not made by undertow run (it holds {others[0]}): "
+                "name another store with --store"
+            )
         private.mkdir(parents=True, exist_ok=True)
         write_manifest(folder, {})
     return private
