@@ -11,6 +11,7 @@ from undertow.service import load, load_check
 GOOD = {
     "lost": 0,
     "twice": 0,
+    "streams_compared": 2,
     "not_kept": 0,
     "largest_difference": 1e-7,
     "streams_whose_incidents_differ": 0,
@@ -22,7 +23,7 @@ GOOD = {
 def test_every_promise_counts():
     assert load.broken(GOOD) == []
     for name in GOOD:
-        assert load.broken(GOOD | {name: 1}) != []
+        assert load.broken(GOOD | {name: int(name != "streams_compared")}) != []
     assert load.broken(GOOD | {"largest_difference": float("nan")}) != []
 
 
@@ -36,14 +37,16 @@ def test_other_results_and_slices_that_are_gone_are_found(tmp_path, monkeypatch)
     def given(stream, number):
         return "2024-05-01T00:00:00Z", slice_at(number) + (stream == 1 and number == wrong)
 
-    def found(learned=(6, 6)):
-        return load_check.compared(str(tmp_path / "streams.db"), "ab", learned, given)
+    def found(learned=(6, 6), seconds=60.0):
+        return load_check.compared(str(tmp_path / "streams.db"), "ab", learned, given, seconds)
 
     wrong = None
     same = found()
-    assert (same["compared"], same["not_kept"], same["streams_whose_incidents_differ"]) == (12, 0, 0)
+    assert (same["streams_compared"], same["compared"], same["not_kept"]) == (2, 12, 0)
+    assert same["streams_whose_incidents_differ"] == 0
     assert same["largest_difference"] < 1e-6
     assert found((6, 8))["not_kept"] == 2
+    assert found(seconds=-1.0)["streams_compared"] == 0  # no time is left
     wrong = 3
     assert found()["largest_difference"] == np.inf
 
@@ -63,9 +66,15 @@ def test_some_streams_killed_twice(tried):
         str(free_port()),
         "--known",
         "42",
+        "--paced",
+        "4",
+        "--every",
+        "2",
     ]
     found = load.main(arguments)
     assert load.broken(found) == []
     assert found["compared"] >= found["slices"] > 0
+    assert found["paced_slices"] >= 12  # at their moments, done or not
+    assert found["streams_compared"] == 6
     assert found["deliveries_expected"] >= 2
     tried("service killed under load", 2)
