@@ -2,6 +2,8 @@ import itertools
 import re
 import shutil
 import sqlite3
+import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -74,7 +76,10 @@ def test_what_took_long_to_learn_is_saved_early(tmp_path, monkeypatch):
     with service(tmp_path, checkpoint_every=1000) as client:
         client.put("/api/streams/a", json=SHAPE)
         pushed(client, range(25))
-        assert saved == [1, 11, 21]
+        assert saved == [1, 12, 23]  # not 11 and 21: to write it takes a moment more
+        monkeypatch.setattr(inference, "WRITTEN", 1.0)
+        pushed(client, range(25, 60))
+        assert saved == [1, 12, 23, 34]  # from then on writing takes a second for each byte
 
 
 def test_a_step_of_several_streams_counts_for_each_what_it_took_of_it(tmp_path, noted, monkeypatch):
@@ -183,10 +188,12 @@ class Noted(StubTracker):
 
     calls: list = []  # noqa: RUF012
     poison = None
+    gate = threading.Event()
 
     @classmethod
     def together(cls, models, slices, times):
         cls.calls.append(len(models))
+        assert cls.gate.wait(30)
         if any(values[0, 0] == cls.poison for values in slices):
             raise RuntimeError("a defect")
         return [model.update(values) for model, values in zip(models, slices, strict=True)]
@@ -195,6 +202,7 @@ class Noted(StubTracker):
 @pytest.fixture
 def noted():
     Noted.calls, Noted.poison = [], None
+    Noted.gate.set()
     return Models(Noted, Noted.load, Noted.together)
 
 
@@ -222,6 +230,22 @@ def test_streams_that_wait_are_stepped_together_each_in_its_order(tmp_path, note
             assert client.get(f"/api/streams/{name}").json()["next"] == 8
         pushed(client, [8], "s0")
         assert max(Noted.calls) > 1  # they catch up together, too
+
+
+@pytest.mark.parametrize(("names", "calls"), [("abc", [1, 1, 1]), ("abcd", [4])])
+def test_too_few_that_wait_are_stepped_one_by_one(tmp_path, noted, names, calls):
+    with service(tmp_path, replace(noted, fewest=4)) as client:
+        client.put("/api/streams/other", json={"shape": [2, 2]})
+        for name in names:
+            client.put(f"/api/streams/{name}", json=SHAPE)
+        Noted.gate.clear()  # the other one is being learned until all have a slice
+        client.post("/api/streams/other/slices?async=1", json={"values": [[1, 2], [3, 4]]})
+        for name in names:
+            client.post(f"/api/streams/{name}/slices?async=1", json=body(0))
+        Noted.gate.set()
+        for name in names:
+            client.get(f"/api/streams/{name}/export")
+    assert Noted.calls == [1, *calls]
 
 
 def test_a_defect_of_one_stream_does_not_stop_those_it_is_stepped_with(tmp_path, noted):

@@ -1,8 +1,8 @@
 """The one thread that computes: streams take turns, the slices of each come in their order.
 
 One thread, because on CPUs JAX can wait for ever when small computations come from several. Small streams of one shape
-that have a slice at the same time are stepped together, in one call: each goes on with a state of its own, and gets
-what it would have got alone, to rounding.
+that have a slice at the same time are stepped together, in one call, where they are enough for that to be quicker: each
+goes on with a state of its own, and gets what it would have got alone, to rounding.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ SMALL = 1024
 
 WORTH = 10.0
 """A model is saved once what it has learned since took this many times as long as saving it."""
+WRITTEN = 100e6
+"""Bytes of a saved model that are on the disk after another second, about."""
 
 
 class Listener(Protocol):
@@ -185,10 +187,11 @@ class Inference:
         return spec is not None and spec.entries <= SMALL and key not in self._alone
 
     def _joining(self, first: int, others: Iterable[int]) -> list[int]:
-        """Those of the others that can be stepped with the first."""
+        """Those of the others that can be stepped with the first, unless they are too few for that."""
         shape = self._specs[first].shape
         alike = (key for key in others if self._can_join(key) and self._specs[key].shape == shape)
-        return list(itertools.islice(alike, TOGETHER - 1))
+        found = list(itertools.islice(alike, TOGETHER - 1))
+        return found if len(found) + 1 >= self._models.fewest else []
 
     def _taken(self, key: int) -> Job:
         """The next job of a stream, whose turn comes again after all others."""
@@ -281,8 +284,10 @@ class Inference:
 
     def _save(self, hosted: Hosted) -> None:
         started = time.perf_counter()
-        self._writer.lazily([self.checkpoint(hosted)])
-        hosted.saving, hosted.work = time.perf_counter() - started, 0.0
+        made = self.checkpoint(hosted)
+        self._writer.lazily([made])
+        taken = time.perf_counter() - started + (len(made.model) + len(made.incidents)) / WRITTEN
+        hosted.saving, hosted.work = taken, 0.0
 
     def _ready(self, keys: Sequence[int]) -> dict[int, Hosted]:
         """Those of these streams that there still are, in memory and caught up."""
