@@ -1,6 +1,7 @@
 """The page in a real browser: an incident from its first slice to its answer, a restart, how quickly maps are drawn."""
 
 import contextlib
+import re
 import threading
 import time
 
@@ -26,6 +27,9 @@ def test_an_anomaly_is_one_incident_that_can_be_jumped_to_and_answered(browser, 
         until(browser, "undertow.frame && undertow.frame.sequence === 79")
         until(browser, "document.querySelectorAll('#incidents li[data-id]').length === 1")
         assert "router-2" in browser.execute_script("return document.querySelector('#incidents .jump').textContent")
+        dates = browser.execute_script("return [...document.querySelectorAll('.jump .date')].map(x => x.textContent)")
+        assert len(dates) == 2
+        assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?", one) for one in dates)  # none is broken
         browser.execute_script("document.querySelector('#incidents .jump').click()")
         until(browser, "undertow.frame.sequence >= 60 && undertow.frame.sequence <= 66 && !undertow.live")
         assert all(entry[0] == 2 for entry in browser.execute_script("return undertow.marks"))
@@ -124,16 +128,15 @@ def test_redraws_of_a_large_stream(browser, tmp_path, record_property):
     stop, sent, measured = threading.Event(), [0], 10.0
     with Client(address) as client:
         client.create("video", (144, 176))
-        slices = np.stack([slice_of(number, (144, 176)) for number in range(20)])
+        slices = [slice_of(number, (144, 176)) for number in range(20)]
         browser.get(address)
 
         def feed():
-            while not stop.is_set():  # several at a time: the next ones are there when one is learned
-                for first in range(0, 20, 5):
-                    client.push("video", slices[first : first + 5], fields="")
-                    sent[0] += 5
+            while not stop.is_set():
+                client.push("video", slices[sent[0] % 20], fields="")
+                sent[0] += 1
 
-        several = [threading.Thread(target=feed) for _ in range(2)]
+        several = [threading.Thread(target=feed) for _ in range(3)]  # the next one is there when one is learned
         for thread in several:
             thread.start()
         try:

@@ -43,6 +43,7 @@ class Server:
                 server_header=False,
                 timeout_graceful_shutdown=_GRACE,
                 ws_max_size=4096,
+                ws_per_message_deflate=False,  # frames are noise: it takes longer than to send them
                 h11_max_incomplete_event_size=16384,
             )
         )

@@ -6,7 +6,8 @@ export function showIncidents(list, incidents, { jump, said }) {
     const item = document.createElement("li"), row = text("div", "", "row");
     item.dataset.id = one.id;
     item.dataset.false = one.false_alarm === true;
-    const go = text("button", one.sentence.replace(/(\d{4}-\d\d-\d\d)T(?=\d)/g, "$1 "), "jump");
+    const go = text("button", "", "jump"), sentence = one.sentence.replace(/(\d{4}-\d\d-\d\d)T(?=\d)/g, "$1 ");
+    go.append(...sentence.split(/(\d{4}-\d\d-\d\d(?: [\d:.]*\d)?)/).map((part, i) => i % 2 ? text("span", part, "date") : part));
     go.type = "button";
     go.title = "Show the moment and the cells";
     go.onclick = () => jump(one);
