@@ -34,8 +34,6 @@ SMALL = 1024
 
 WORTH = 10.0
 """A model is saved once what it has learned since took this many times as long as saving it."""
-WRITTEN = 100e6
-"""Bytes of a saved model that are on the disk after another second, about."""
 
 
 class Listener(Protocol):
@@ -284,10 +282,8 @@ class Inference:
 
     def _save(self, hosted: Hosted) -> None:
         started = time.perf_counter()
-        made = self.checkpoint(hosted)
-        self._writer.lazily([made])
-        taken = time.perf_counter() - started + (len(made.model) + len(made.incidents)) / WRITTEN
-        hosted.saving, hosted.work = taken, 0.0
+        self._writer.lazily([self.checkpoint(hosted)])
+        hosted.saving, hosted.work = time.perf_counter() - started, 0.0
 
     def _ready(self, keys: Sequence[int]) -> dict[int, Hosted]:
         """Those of these streams that there still are, in memory and caught up."""
