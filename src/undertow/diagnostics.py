@@ -9,7 +9,7 @@ from undertow.model.flags import Flags
 __all__ = ["ADVICE", "HARMLESS", "Flags", "Status"]
 
 ADVICE: dict[Flags, str] = {
-    Flags.EMPTY: "nothing was observed in this slice: the low rank is the prior's guess, see std",
+    Flags.EMPTY: "nothing was observed in this slice: the mean is what was expected before it, see std",
     Flags.NOT_CONVERGED: "the sweeps ended at max_iterations (default 30, 6 in the paper's preset, by "
     "intention) before the slice converged: raise it if this goes on, for example with --set max_iterations=60",
     Flags.RANK_FULL: "all components that there may be are in use: raise max_rank of a RobustCP if the error matters "

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
-from undertow.runs.store.reader import open_store
+from undertow.runs.explaining import recording
 from undertow.view import series
 from undertow.view.series import selected
 
@@ -33,5 +31,4 @@ def entry(source: Any, /, *, ax: Any = None, threshold: float = 0.5, **labels: A
         >>> import undertow as ut
         >>> ut.plot.entry("flows-undertow.zarr", src="A", dst="B")  # doctest: +SKIP
     """
-    dataset = open_store(Path(source), filled=True).dataset if isinstance(source, (str, os.PathLike)) else source
-    return series.draw(selected(dataset, labels, threshold), ax)
+    return series.draw(selected(recording(source), labels, threshold), ax)

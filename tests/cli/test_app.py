@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from undertow.cli import app, main
@@ -28,6 +29,17 @@ def test_help_names_the_commands(capsys):
 def test_version(capsys):
     assert call("--version") == 0
     assert capsys.readouterr().out.startswith("undertow ")
+
+
+def test_inspect_says_who_fell_silent_and_the_step_as_people_would(tmp_path, capsys):
+    hours = np.datetime64("2026-03-01T00:00") + 10 * np.arange(60)
+    rows = [f"{hour}+01:00,{number % 7},{number % 5 if number < 20 else ''}" for number, hour in enumerate(hours)]
+    for rows_of, step in ((rows, "10 minutes"), (rows[::18], "3 hours")):
+        (tmp_path / "x.csv").write_text("\n".join(["time,roof,hall", *rows_of]) + "\n")
+        assert call("inspect", str(tmp_path / "x.csv")) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert f"step {step}" in shown
+        assert ("silent hall" in shown) == (rows_of is rows)
 
 
 def test_errors_are_json_too_where_that_is_asked_for(capsys):

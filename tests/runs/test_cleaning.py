@@ -77,7 +77,7 @@ def expected():
 def test_every_kind_of_recording_gives_the_same(given):
     found = ut.clean(given(), model=Plain(), time="time")
     np.testing.assert_allclose(found["mean"].transpose("time", ...), expected())
-    assert set(found) == {"data", "mean", "std", "outlier_probability", "flags", "status", "weights"}
+    assert set(found) == {"data", "mean", "std", "outlier_probability", "flags", "status", "weights", "events"}
     np.testing.assert_array_equal(found["data"].transpose("time", ...), X)
     np.testing.assert_array_equal(found["flags"], found["outlier_probability"] >= 0.5)
     assert found["flags"].dtype == bool
@@ -229,4 +229,12 @@ def test_incidents_at_the_rate_that_is_accepted(tmp_path, monkeypatch):
     assert any("src b" in sentence and "slice 50" in sentence for sentence in found["incidents"].values)
     stored = ut.clean(given, model=Plain(), false_alarms="1/1000", out=tmp_path / "x.zarr")
     assert list(stored["incidents"].values) == list(found["incidents"].values)
+    assert list(stored["incident_details"].values) == list(found["incident_details"].values)
+    where = dict(zip(found["mean"].dims[1:], ("b", 0), strict=True))
+    for one in (found, tmp_path / "x.zarr"):
+        assert str(ut.explain(one, **where)).count("Incident: src b") == 1
+    hours = pd.date_range("2026-03-27", periods=60, freq="h", tz="Europe/Berlin")
+    frame = pd.DataFrame(values.reshape(60, -1), hours, pd.MultiIndex.from_product([list("abc"), range(4)]))
+    zoned = ut.clean(frame, model=Plain(), false_alarms="1/1000")
+    assert {sentence[-4:] for sentence in zoned["incidents"].values} == {" UTC"}
     assert "incidents" not in ut.clean(given, model=Plain())

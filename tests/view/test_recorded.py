@@ -1,5 +1,6 @@
 """`ut.explain`: an entry of a recording in words and numbers."""
 
+import json
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from stubs import StubModel, StubStream
 
 import undertow as ut
+from undertow.incidents import Incident
 from undertow.runs import run
 
 xarray = pytest.importorskip("xarray")
@@ -43,6 +45,8 @@ def test_the_worst_slice_is_explained_unless_one_is_named():
         np.datetime64("2026-03-02T02"),
         datetime(2026, 3, 2, 2),
         datetime(2026, 3, 2, 3, tzinfo=timezone(timedelta(hours=1))),
+        "2026-03-02T03:00+01:00",
+        "2026-03-02 02:00:00Z",
     ],
 )
 def test_a_slice_by_its_time(when):
@@ -50,6 +54,43 @@ def test_a_slice_by_its_time(when):
     assert why.value == 34
     assert "It is one of 2 in a row, from 2026-03-02T00:00 to 2026-03-02T02:00." in why.reasons
     assert "So are 2 more of its slice." in why.reasons
+
+
+def incident(**facts):
+    """That entry (B, 1) repeats one number since the fourth slice."""
+    known = Incident(1, "dead", since=3, last=5, since_time="2026-03-02T01:00", where="src B, dst 1", count=1)
+    details = json.dumps({**known.to_json(), "entries": [[1, 1]], **facts})
+    return {"incident_details": (("incident",), np.array([details], object))}
+
+
+def test_incidents_of_an_entry_are_part_of_its_explanation():
+    given = dataset(**incident())
+    given["when"].attrs["time_zone"] = "UTC"
+    why = ut.explain(given, src="B", dst=1)
+    assert why.entry == "src B, dst 1, when 2026-03-02T01:00 UTC"  # where it began: nothing else is wrong with it
+    assert why.reasons[-1] == "Incident: src B, dst 1: repeats one number since 2026-03-02T01:00 UTC."
+    assert "Incident" not in str(ut.explain(given, src="A", dst=0))
+
+
+def test_incidents_that_last_are_drawn():
+    dates = pytest.importorskip("matplotlib.dates")
+    for until, end in ((None, 7), (5, 5)):
+        given = dataset(**incident(until=until))
+        (span,) = ut.plot.entry(given, src="B", dst=1).patches
+        begin, width = dates.num2date(span.get_x()), span.get_width()
+        assert begin.strftime("%H:%M") == "01:00"
+        assert round(24 * width) == end - 3
+    assert not ut.plot.entry(given, src="A", dst=0).patches
+
+
+def test_since_when_an_entry_is_silent():
+    given = dataset()
+    given["data"][2:5, 1, 0] = np.nan
+    given["data"][6:, 2, 1] = np.nan
+    why = ut.explain(given, src="B", dst=0, when="2026-03-02T01")
+    assert "It was last observed at 2026-03-01T23:00, and next at 2026-03-02T03:00." in why.reasons
+    why = ut.explain(given, src="C", dst=1, when="2026-03-02T05")
+    assert "It was last observed at 2026-03-02T03:00, and never again." in why.reasons
 
 
 def test_who_answered_and_what_was_wrong_with_the_slice():
@@ -64,7 +105,10 @@ def test_who_answered_and_what_was_wrong_with_the_slice():
 def test_what_was_not_observed_is_explained_too():
     why = ut.explain(dataset(), src="A", dst=1, when="2026-03-02T01")
     assert (why.value, why.distance, why.flagged) == (None, None, False)
-    assert why.reasons == ("Nothing was observed; it should be 10 ± 3.92 (95 %).",)
+    assert why.reasons == (
+        "Nothing was observed; it should be 10 ± 3.92 (95 %).",
+        "It was last observed at 2026-03-02T00:00, and next at 2026-03-02T02:00.",
+    )
 
 
 def test_a_store_is_explained(tmp_path):

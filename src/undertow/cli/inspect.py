@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -14,6 +15,17 @@ from undertow.cli.grouping import grouped
 from undertow.cli.source_options import ReadingOptions
 from undertow.cli.terminal import literal
 from undertow.runs.store.layout import EVENTS, WEIGHTS
+
+_SECOND = 10**9
+_UNITS = {
+    "day": 86400 * _SECOND,
+    "hour": 3600 * _SECOND,
+    "minute": 60 * _SECOND,
+    "second": _SECOND,
+    "millisecond": 10**6,
+    "microsecond": 10**3,
+}
+"""Of times, in nanoseconds."""
 
 if TYPE_CHECKING:
     from undertow.runs.store.reader import StoredRun
@@ -79,8 +91,9 @@ def _source_facts(source: str, options: dict[str, Any]) -> dict[str, Any]:
     from undertow.sources.describe import describe
 
     found = describe(source, check=Times.checked(), **options)
+    found["silent"] = _few(found["silent"])
     found["labels"] = {name: _few(labels) for name, labels in found["labels"].items()}
-    times = {key: str(found[key]) for key in ("first_time", "last_time", "step") if found[key] is not None}
+    times = {key: _moment(found[key]) for key in ("first_time", "last_time", "step") if found[key] is not None}
     return {"kind": "source", **found, **times}
 
 
@@ -118,6 +131,20 @@ def _store_facts(path: Path) -> dict[str, Any]:
 def _weights(run: StoredRun) -> Any:
     """The mean weight of every predictor of a tracker; nothing if there is none, or no slice."""
     return run.per_slice(WEIGHTS).mean(axis=0) if run.predictors and run.length else ()
+
+
+def _moment(time: Any) -> str:
+    """A time or a difference of times, no longer than it needs to be."""
+    if isinstance(time, np.datetime64):
+        text = str(np.datetime_as_string(time.astype("datetime64[ns]")))
+        return text.rstrip("0").rstrip(".") if "." in text and text[-1] == "0" else text
+    if not isinstance(time, np.timedelta64):
+        return str(time)
+    nanoseconds = int(time.astype("timedelta64[ns]").astype(np.int64))
+    for name, size in _UNITS.items():
+        if nanoseconds % size == 0:
+            return f"{nanoseconds // size} {name}{'' if nanoseconds == size else 's'}"
+    return f"{nanoseconds} nanoseconds"
 
 
 def _few(labels: tuple[Any, ...]) -> list[str]:

@@ -79,6 +79,10 @@ class Incident:
     def __str__(self) -> str:
         return self.sentence
 
+    def said(self, in_utc: bool) -> str:
+        """The sentence; with the zone where the stream had one of its own, so that its times are others."""
+        return f"{self} UTC" if in_utc and isinstance(self.since_time, str) else str(self)
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, with the sentence."""
         return {**asdict(self), "open": self.open, "sentence": self.sentence}

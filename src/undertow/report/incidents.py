@@ -32,6 +32,8 @@ def the_incidents(run: StoredRun) -> str:
         for one in found[-_MOST:]
     ]
     aside = f"false ones accepted: {run.dataset.attrs.get('false_alarms', '')}"
+    if run.dataset.attrs.get("time_zone"):
+        aside += "; times are in UTC"
     if len(found) > _MOST:
         aside += f"; the last {_MOST} of {len(found):,}"
     names = ("where", "what", "from", "to", "entries", "off by, std")

@@ -108,7 +108,7 @@ def _tiles(run: StoredRun, alerts: Alerts) -> Html:
             f"{rate:.2%}",
             f"of observed entries, {alerts.total:,} alerts" if alerts.total else "of observed entries",
         ),
-        ("slices with flags", f"{flagged:,}", f"{flagged / run.length:.1%} of all"),
+        ("slices with a status", f"{flagged:,}", f"{flagged / run.length:.1%} of all"),
     ]
     return element(
         "div",

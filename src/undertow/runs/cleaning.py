@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from undertow.runs.store.layout import (
     FLAGS,
     INCIDENT,
     INCIDENTS,
+    NOTICED,
     PREDICTOR,
     SLICE_VARIABLES,
     WEIGHTS,
@@ -37,13 +39,15 @@ from undertow.runs.store.layout import (
 )
 from undertow.sources.base import Item, Stream
 from undertow.sources.opening import open_stream
+from undertow.view.names import Names, in_words
+from undertow.view.series import DETAILS
 
 MOST_BYTES = 4 * 2**30
 """Of results that are held in memory; more goes to a folder."""
 KEPT = ("mean", "std", "outlier_probability")
 DATA = "data"
 STATUS = "status"
-_TAKEN = {DATA, *KEPT, FLAGS, STATUS, WEIGHTS, EVENTS, PREDICTOR, INCIDENTS, INCIDENT}
+_TAKEN = {DATA, *KEPT, FLAGS, STATUS, WEIGHTS, EVENTS, PREDICTOR, INCIDENTS, INCIDENT, DETAILS}
 
 
 def clean(
@@ -137,6 +141,7 @@ class Pass:
     values: list[NDArray[Any]] = field(default_factory=list)
     status: list[str] = field(default_factory=list)
     weights: list[dict[str, float]] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
     watch: Incidents | None = None
     incidents: dict[int, Incident] = field(default_factory=dict)
 
@@ -145,19 +150,20 @@ class Pass:
         changes = () if self.watch is None else self.watch.update(result, item.time, item.values)
         self.incidents |= {change.incident.id: change.incident for change in changes}
 
-    def add(self, result: Any) -> None:
-        """One more slice."""
+    def add(self, result: Any, names: Names) -> None:
+        """One more slice, and what its entries are called."""
         for name, kept in self.arrays.items():
             kept.append(np.asarray(result.plain(name)))
         self.status.append(" ".join(result.status.codes) or "ok")
         self.weights.append(dict(result.weights))
+        self.events.append(in_words(getattr(result, "events", None), names))
 
 
 def _passed(stream: Stream, model: Any, tick: Tick, watch: Incidents | None) -> Pass:
-    found = Pass(watch=watch)
+    found, names = Pass(watch=watch), Names.of(stream.shape, dims=stream.dims, coords=stream.labels)
     for item in stream.slices():
         result = update(model, item.values, item.time)
-        found.add(result)
+        found.add(result, names)
         found.watched(result, item)
         found.values.append(item.values)
         found.times.append(item.time)
@@ -172,10 +178,11 @@ def _passed(stream: Stream, model: Any, tick: Tick, watch: Incidents | None) -> 
 def _smoothed(stream: Stream, new: Callable[[], Any], tick: Tick, watch: Incidents | None) -> Pass:
     """Both passes combined; status, weights and incidents are those of the pass forwards."""
     forwards, model = Pass(watch=watch), new()
+    names = Names.of(stream.shape, dims=stream.dims, coords=stream.labels)
     twice = None if stream.length is None else 2 * stream.length
     for item in stream.slices():
         result = update(model, item.values, item.time)
-        forwards.add(result)
+        forwards.add(result, names)
         forwards.watched(result, item)
         forwards.innovations.append(result.plain("innovations"))
         forwards.values.append(item.values)
@@ -187,7 +194,7 @@ def _smoothed(stream: Stream, new: Callable[[], Any], tick: Tick, watch: Inciden
     count = len(forwards.times)
     for number, index in enumerate(reversed(range(count))):
         result = update(model, forwards.values[index], _mirrored(forwards.times[index], forwards.times[-1]))
-        backwards.add(result)
+        backwards.add(result, names)
         correlation.add(forwards.innovations[index], result.plain("innovations"))
         tick(count + number + 1, 2 * count)
     rho = correlation.value()
@@ -226,9 +233,10 @@ def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, tu
         weights = np.array([[slice_weights.get(name, np.nan) for name in names] for slice_weights in found.weights])
         variables[WEIGHTS] = ((time, PREDICTOR), weights, {"long_name": "weight of every predictor"})
         coords[PREDICTOR] = names
+        variables[EVENTS] = ((time,), np.array(found.events, object), {"long_name": NOTICED})
     variables[STATUS] = ((time,), np.array(found.status, object), {"long_name": "ok, or status codes"})
     if found.watch is not None:
-        variables[INCIDENTS] = _incidents(list(found.incidents.values()))
+        variables |= _incidents(list(found.incidents.values()), stream.time_zone is not None)
     made = xarray.Dataset(variables, coords, {"threshold": threshold, **tuned, "source": stream.name})
     return _with_source(made, stream, time)
 
@@ -249,10 +257,19 @@ def _rate(given: str | float) -> str:
         raise RunError(f"{error}, or None") from None
 
 
-def _incidents(found: list[Incident]) -> tuple[tuple[str], NDArray[Any], dict[str, str]]:
-    """One sentence each, in the order in which they began."""
-    sentences = np.array([str(one) for one in sorted(found, key=lambda one: one.id)], object)
-    return (INCIDENT,), sentences, {"long_name": "what is wrong, at the rate of false alarms that was accepted"}
+def _incidents(found: list[Incident], in_utc: bool) -> dict[str, tuple[tuple[str], NDArray[Any], dict[str, str]]]:
+    """One sentence each, in the order in which they began, and all that is known of them."""
+    ordered = sorted(found, key=lambda one: one.id)
+    sentences = np.array([one.said(in_utc) for one in ordered], object)
+    details = np.array([json.dumps(one.to_json()) for one in ordered], object)
+    return {
+        INCIDENTS: (
+            (INCIDENT,),
+            sentences,
+            {"long_name": "what is wrong, at the rate of false alarms that was accepted"},
+        ),
+        DETAILS: ((INCIDENT,), details, {"long_name": "the same as JSON, with positions of entries and rows"}),
+    }
 
 
 def _stored(
@@ -289,7 +306,8 @@ def _stored(
     made = _with_source(made.assign_coords(_own_coordinates(X, dims, found["mean"].shape)), stream, dims[0])
     if "false_alarms" not in tuned:
         return made
-    return made.assign({INCIDENTS: _incidents([Incident.from_json(one) for one in read_incidents(Path(out))])})
+    read = [Incident.from_json(one) for one in read_incidents(Path(out))]
+    return made.assign(_incidents(read, stream.time_zone is not None))
 
 
 def _own_coordinates(X: Any, dims: tuple[str, ...], shape: tuple[int, ...]) -> dict[Any, Any]:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from undertow.incidents import Incident
+from undertow.runs.store.layout import INCIDENT
 from undertow.runs.store.reader import open_store
 from undertow.view import recorded
 from undertow.view.explanation import Explanation
+from undertow.view.series import DETAILS
+
+
+def recording(source: Any) -> Any:
+    """The Dataset of a store, with its incidents; any other source as it is."""
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    run = open_store(Path(source), filled=True)
+    known = [one for one in run.incidents() if not one["false_alarm"]]
+    details = np.array([json.dumps({**one, "sentence": str(Incident.from_json(one))}) for one in known], object)
+    return run.dataset.assign({DETAILS: ((INCIDENT,), details)})
 
 
 def explain(source: Any, /, **labels: Any) -> Explanation:
@@ -36,5 +52,5 @@ def explain(source: Any, /, **labels: Any) -> Explanation:
         >>> why.entry, why.value, why.flagged
         ('mode_1 4, time 9', -300.0, True)
     """
-    dataset = open_store(Path(source), filled=True).dataset if isinstance(source, (str, os.PathLike)) else source
+    dataset = recording(source)
     return recorded.explained(dataset, labels, float(getattr(dataset, "attrs", {}).get("threshold", 0.5)))

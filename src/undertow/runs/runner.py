@@ -346,7 +346,10 @@ class Runner:
             open_incidents=self._sinks.open_incidents,
             false_alarms=None if asked is None else FalseAlarms.parse(asked).text,
             believed_after=getattr(self._model, "believed_after", None),
-            newest_incidents=tuple(str(one) for one in list(self._sinks.incidents.values())[-_MOST_INCIDENTS:]),
+            newest_incidents=tuple(
+                one.said(self._stream.time_zone is not None)
+                for one in list(self._sinks.incidents.values())[-_MOST_INCIDENTS:]
+            ),
             notices=tuple(self._notices),
             seconds=seconds,
         )

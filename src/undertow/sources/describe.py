@@ -11,6 +11,7 @@ import numpy as np
 
 from undertow.sources.opening import open_stream
 from undertow.sources.preparation.prepared import PreparedStream
+from undertow.sources.silent import Silent
 from undertow.sources.times import plain_time, usual_step
 
 
@@ -35,9 +36,10 @@ def describe(
         ``format``, ``shape``, ``modes``, ``labels`` (by mode, where there are some), ``slices`` (their number, if
         known), ``times`` (name of the time axis), ``time_zone`` (of
         the source: times are in UTC then), ``first_time``, ``last_time`` and ``step`` (median difference)
-        where they are known, ``missing`` (fraction of the entries), ``smallest``, ``largest``, ``slices_read``,
-        ``trouble`` (at what reading stopped: a run would, too), ``unchecked`` (from where on nothing was read, for want
-        of time), ``notices``; None for what is unknown.
+        where they are known, ``missing`` (fraction of the entries), ``smallest``, ``largest``, ``silent`` (entries that
+        were observed, and since then never, while others were), ``slices_read``, ``trouble`` (at what reading stopped:
+        a run would, too), ``unchecked`` (from where on nothing was read, for want of time), ``notices``; None for what
+        is unknown.
 
     Example:
         >>> describe(np.arange(24.0).reshape(4, 3, 2))["largest"]
@@ -55,6 +57,7 @@ def _described(
     stream: PreparedStream, slices: int | None, seconds: float, check: Callable[[int, Any], None]
 ) -> dict[str, Any]:
     first = problem = unchecked = None
+    silent = Silent(stream.shape)
     missing = entries = slices_read = 0
     extremes: list[float] = []
     end = clock.monotonic() + seconds
@@ -64,6 +67,7 @@ def _described(
             first = item.time if slices_read == 0 else first
             slices_read += 1
             observed = item.values[~np.isnan(item.values)]
+            silent.add(item.values)
             entries += item.values.size
             missing += item.values.size - observed.size
             if observed.size:
@@ -90,8 +94,15 @@ def _described(
         "missing": missing / entries if entries else None,
         "smallest": min(extremes, default=None),
         "largest": max(extremes, default=None),
+        "silent": [_named(stream, position) for position in silent.found()],
         "slices_read": slices_read,
         "trouble": problem,
         "unchecked": unchecked,
         "notices": stream.notices,
     }
+
+
+def _named(stream: PreparedStream, position: tuple[int, ...]) -> str:
+    """An entry by its labels."""
+    labels = zip(stream.labels, position, strict=True)
+    return " ".join(str(index if known is None else known[index]) for known, index in labels)

@@ -34,7 +34,7 @@ def explained(dataset: Any, labels: dict[str, Any], threshold: float) -> Explana
     distance = float(off[index])
     value = None if found.data is None or np.isnan(found.data[index]) else float(found.data[index])
     explained = explanation(
-        entry=f"{found.title}, {found.time_name} {_said(found.times[index])}",
+        entry=f"{found.title}, {found.time_name} {_said(found.times[index])}{' UTC' if found.in_utc else ''}",
         position=(index, *found.position),
         value=value,
         expected=float(found.mean[index]),
@@ -43,14 +43,23 @@ def explained(dataset: Any, labels: dict[str, Any], threshold: float) -> Explana
         probability=float(found.probability[index]),
         said={},
         weights={},
-        events=(*_far(value, distance), *_lasting(found, index), *_others(dataset, found, index, threshold)),
+        events=(
+            *_far(value, distance),
+            *_lasting(found, index),
+            *_others(dataset, found, index, threshold),
+            *_silent(found, index),
+            *_known(found),
+        ),
     )
     return replace(explained, distance=None if np.isnan(distance) else distance, predictors=_weights(dataset, index))
 
 
 def _worst(found: Series, off: NDArray[np.floating[Any]]) -> int:
-    """Where it was farthest off, among what was flagged if anything was."""
+    """Where it was farthest off, among what was flagged if anything was; else where its first incident begins."""
     size = np.where(np.isnan(off), 0, np.abs(off)) + 0.0
+    begun = [int(one["since"]) for one in found.incidents if 0 <= int(one["since"]) < len(size)]
+    if begun and not found.flagged.any():
+        return begun[0]
     return int(np.argmax(np.where(found.flagged, size, -1 if found.flagged.any() else size)))
 
 
@@ -59,6 +68,8 @@ def _index(found: Series, asked: Any) -> int:
     times = found.times
     if times.dtype.kind == "M":
         try:
+            if isinstance(asked, str):
+                asked = datetime.fromisoformat(asked)
             if isinstance(asked, datetime) and asked.tzinfo is not None:
                 asked = np.datetime64(round(asked.timestamp() * 1e6), "us")
             wanted = np.datetime64(asked, "ns")
@@ -113,6 +124,23 @@ def _others(dataset: Any, found: Series, index: int, threshold: float) -> list[s
             sentences.append(f"So {'is' if others == 1 else 'are'} {others} more of its slice.")
     events = str(dataset[EVENTS][index].values) if EVENTS in dataset else ""
     return [*sentences, *([f"Of its slice: {events}."] if events else [])]
+
+
+def _silent(found: Series, index: int) -> list[str]:
+    """Since when nothing has been observed, and whether that has ended."""
+    if found.data is None or not np.isnan(found.data[index]):
+        return []
+    (known,) = np.nonzero(~np.isnan(found.data))
+    before, after = known[known < index], known[known > index]
+    if not len(before):
+        return ["It had not been observed before."]
+    last = f"It was last observed at {_said(found.times[before[-1]])}"
+    return [f"{last}, and next at {_said(found.times[after[0]])}." if len(after) else f"{last}, and never again."]
+
+
+def _known(found: Series) -> list[str]:
+    """The incidents that it is part of."""
+    return [f"Incident: {one['sentence']}{' UTC' if found.in_utc else ''}." for one in found.incidents]
 
 
 def _weights(dataset: Any, index: int) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 
 from undertow.view.drawing import ACCENT, DEEP, INK, blank, plain
 from undertow.view.names import Names
+
+DETAILS = "incident_details"
+"""Of a Dataset: each incident as JSON."""
 
 Floats = NDArray[np.floating[Any]]
 
@@ -29,6 +33,8 @@ class Series:
         time_name: What the times are called.
         position: Of the entry.
         probability: That it is an outlier; 0 where that was not kept.
+        in_utc: Whether the source had a time zone: the times are in UTC then.
+        incidents: That name the entry, oldest first, as JSON has them.
     """
 
     title: str
@@ -41,6 +47,8 @@ class Series:
     time_name: str = "time"
     position: tuple[int, ...] = ()
     probability: Floats = field(default_factory=lambda: np.zeros(0))
+    in_utc: bool = False
+    incidents: tuple[dict[str, Any], ...] = ()
 
 
 def draw(series: Series, axes: Any = None) -> Any:
@@ -56,10 +64,20 @@ def draw(series: Series, axes: Any = None) -> Any:
         clean = ~series.flagged
         axes.plot(times[clean], series.data[clean], ".", color=INK, markersize=3, label="data")
         axes.plot(times[~clean], series.data[~clean], "o", color=ACCENT, markersize=5, label="flagged")
+    spans = [_span(one, len(times) - 1) for one in series.incidents]
+    for number, (begin, end) in enumerate(span for span in spans if span[0] < span[1]):
+        known = None if number else "incident"
+        axes.axvspan(times[begin], times[end], color=ACCENT, alpha=0.08, linewidth=0, label=known)
     axes.set_ylim(*_shown(series, band))
-    plain(axes, series.title, series.unit, series.time_name)
-    axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0.2)
+    plain(axes, series.title, series.unit, f"{series.time_name}{' (UTC)' if series.in_utc else ''}")
+    axes.legend(frameon=False, fontsize=8, ncols=5, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0.2)
     return axes
+
+
+def _span(incident: dict[str, Any], newest: int) -> tuple[int, int]:
+    """Its first slice and its last, of those that there are; an open one goes on."""
+    end = newest if incident["until"] is None else int(incident["until"])
+    return min(max(int(incident["since"]), 0), newest), min(max(end, 0), newest)
 
 
 def _shown(series: Series, band: Floats) -> tuple[float, float]:
@@ -102,4 +120,8 @@ def selected(dataset: Any, labels: dict[str, Any], threshold: float = 0.5) -> Se
     unit = str(dataset.attrs.get("units", dataset[mean].attrs.get("units", "")))
     position = tuple(where.values())
     title = names.entry(position)
-    return Series(title, times, one[mean], one["std"], flagged, data, unit, time, position, probability)
+    zones = dataset.attrs.get("time_zone"), dataset[time].attrs.get("time_zone") if time in dataset.coords else None
+    in_utc = any(zones) and times.dtype.kind == "M"
+    known = [json.loads(str(text)) for text in dataset[DETAILS].values] if DETAILS in dataset else []
+    own = tuple(incident for incident in known if list(position) in incident["entries"])
+    return Series(title, times, one[mean], one["std"], flagged, data, unit, time, position, probability, in_utc, own)

@@ -47,6 +47,7 @@ STEP_VARIABLES = {
 
 WEIGHTS, EVENTS, PREDICTOR = "weights", "events", "predictor"
 """What a store holds beyond that if its model is a tracker: weights (time, predictor), and events in words (time)."""
+NOTICED = "what is wrong beyond single entries"
 FLAGS, INCIDENTS, INCIDENT = "flags", "incidents", "incident"
 """What `undertow.clean` adds to what is stored: entries that are flagged, and sentences (incident)."""
 
@@ -99,7 +100,7 @@ class Layout:
         for name, (dtype, meaning) in STEP_VARIABLES.items():
             found[name] = ArrayLayout(time, dtype, (), chunk, {"long_name": meaning})
         if self.predictors:
-            said, noticed = "weight of every predictor", "what is wrong beyond single entries"
+            said, noticed = "weight of every predictor", NOTICED
             found[WEIGHTS] = ArrayLayout((*time, PREDICTOR), "<f4", (len(self.predictors),), chunk, {"long_name": said})
             found[EVENTS] = ArrayLayout(time, "str", (), chunk, {"long_name": noticed})
         for name in self.keep:
