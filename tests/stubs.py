@@ -15,6 +15,7 @@ import undertow
 from undertow.runs import RunError, run
 from undertow.serialization import container as checkpoint
 from undertow.sources.base import Item
+from undertow.sources.capacity import LabelSlots
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,30 @@ class StubStream:
         pass
 
 
+class GrowingStream(StubStream):
+    """One more label every three slices, from two on."""
+
+    name, fingerprint = "growing", "growing"
+
+    def __init__(self, length=20, pause=0.0, most=64):
+        super().__init__(length, pause=pause, times=minute)
+        self.shape, self.most = (2, 4), most
+        self.labels = (LabelSlots(2, (), most), None)
+
+    def slices(self, position=None):
+        slots = self.labels[0]
+        for index in range(self.length):  # a table is read from its beginning, too
+            rows = min(2 + index // 3, self.most)
+            for number in range(rows):
+                slots.slot(f"r{number}")
+            if self.pause:
+                time.sleep(self.pause)
+            if position is None or index >= position["next"]:
+                values = np.full((slots.size(rows), 4), np.nan)
+                values[:rows] = slice_at(index, (rows, 4))
+                yield Item(values, self.times(index), {"next": index + 1})
+
+
 def slice_at(index, shape=(3, 4)):
     draw = np.random.default_rng(index)
     values = 10 + index + draw.normal(size=shape)
@@ -92,6 +117,11 @@ class StubModel:
             elbo=-float(self.steps),
             status=StubStatus(("RANK_FULL",) if self.steps % 7 == 0 else ()),
         )
+
+    def extend(self, shape):
+        """New rows begin as the others are on average."""
+        before, self.mean = self.mean, np.full(shape, self.mean.mean())
+        self.mean[tuple(map(slice, before.shape))] = before
 
     def to_bytes(self):
         return checkpoint.to_bytes({"steps": self.steps}, {"mean": self.mean})

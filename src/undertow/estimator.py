@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from undertow.inputs.labels.names import labels_in, with_labels
 from undertow.inputs.sparse import AnySlice, as_any_slice, as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container, models
+from undertow.tracker import rearranging
 from undertow.tracker.estimator import Tracker, from_checkpoint
 from undertow.tracker.reading import components
 from undertow.view.model import ModelView
@@ -251,6 +253,29 @@ class RobustCP(Viewed, StackedModel):
         active = np.flatnonzero(state.active)
         active = active[np.argsort(-sizes[active], kind="stable")]
         return FactorMatrices(tuple(matrix[:, active] for matrix in modes), temporal[:, active])
+
+    @exclusive
+    def extend(self, shape: Sequence[int]) -> None:
+        """Further rows at the ends of modes: nobody has observed them, and what is said of the others stays.
+
+        Args:
+            shape: Of slices from now on; as many rows as before in every mode, or more.
+
+        Raises:
+            ValueError: Some mode would have less rows, or it has labels, or only observed entries are kept.
+        """
+        if self._layout is None or tuple(shape) == self._layout[0]:
+            return
+        places = rearranging.extended(self._layout[0], shape)
+        if self._labels is not None:
+            self._labels.check(tuple(map(len, places)))
+        if self._layout[1]:
+            raise ValueError(
+                "a model that keeps observed entries only cannot get further rows: begin with all of them."
+            )
+        now = self._learner
+        assert now is not None
+        self._learner = Learner(rearranging.model(now.state, places), now.history)
 
     @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -277,7 +277,7 @@ class Fleet(Exclusive):
         self._streams.put(position, Learner(state, learner.history))
 
     @exclusive
-    def grow(self, shape: Sequence[int]) -> None:
+    def extend(self, shape: Sequence[int]) -> None:
         """Further rows at the ends of modes, for all members; nobody has observed them, and nothing else changes.
 
         Args:
@@ -286,11 +286,8 @@ class Fleet(Exclusive):
         Raises:
             ValueError: Some mode would have less rows.
         """
-        shape = tuple(operator.index(size) for size in shape)
-        if len(shape) != len(self._shape) or any(new < old for new, old in zip(shape, self._shape, strict=False)):
-            raise ValueError(f"shape must be {self._shape}, or larger in some modes, got {shape}.")
-        pairs = zip(self._shape, shape, strict=True)
-        places = [np.concatenate([np.arange(old), np.full(new - old, rearranging.NEW)]) for old, new in pairs]
+        places = rearranging.extended(self._shape, shape)
+        shape = tuple(map(len, places))
         before, n = self._streams, len(self._ids)
         if isinstance(before, Trackers):
             wider = Trackers(shape, before.period)

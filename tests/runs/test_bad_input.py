@@ -132,16 +132,17 @@ def test_a_table_that_got_new_labels_is_resumed_with_those_of_the_store(tmp_path
 def test_labels_appear_where_a_slot_is_free(tmp_path):
     """Through stops and --resume, too; a label has its slot for good, and one without a slot is said."""
     path, rows = tmp_path / "a.csv", ["0,q,1", "0,p,2", "1,p,3", "2,p,4", "2,r,50", "3,r,60", "3,s,7", "4,p,1"]
-    options = {"time": "t", "modes": "a", "value": "x", "capacity": ["a=3"], "follow": True, "idle": 0}
+    options = {"time": "t", "modes": "a", "value": "x", "capacity": ["a=2..3"], "follow": True, "idle": 0}
     for length in (4, 6, 8):
         path.write_text("\n".join(["t,a,x", *rows[:length], ""]))
         summary = run_file(path, tmp_path / "store", options, resume=True)
         dataset = xarray.open_zarr(tmp_path / "store", consolidated=True)
         named = dataset["a"].values.tolist()
-        assert named == (["q", "p", "(free 2)"] if length == 4 else ["q", "p", "r"])
+        assert named == (["q", "p"] if length == 4 else ["q", "p", "r"])  # the mode has grown
     np.testing.assert_array_equal(dataset["data"].sel(a="r").values, [np.nan, np.nan, 50, 60])
     assert any(
-        "1 row was left out of a.csv, since a had no slot free for their labels" in one for one in summary.notices
+        "1 row was left out of a.csv, since a had no slot free for their labels: give a larger --capacity than 3" in one
+        for one in summary.notices
     )
     run_file(path, tmp_path / "whole", options)
     grown, whole = (
@@ -156,6 +157,11 @@ def test_labels_appear_where_a_slot_is_free(tmp_path):
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"capacity": "a=0"}, "capacity must have the form src=16"),
+    ({"capacity": "a=8..4"}, "capacity must have the form src=16, or src=16..64"),
+    ({"capacity": "a=2..3..4"}, "capacity must have the form src=16"),
+    ({"capacity": {"a": (2, 0)}}, "capacity must have the form src=16"),
+    ({"capacity": "a=2", "resize": {"a": 1}}, "resize and mask need the size of a slice"),
+    ({"capacity": "a=2", "mask": np.ones(2)}, "resize and mask need the size of a slice"),
     ({"capacity": {"b": 3}}, "capacity names b, but the modes are a"),
     ({"capacity": {"a": 3}, "select": "a=p"}, "cannot choose among labels of a that are still to come"),
     ({"capacity": {"a": 1}, "labels": {"a": ["p", "q"]}}, "capacity of a must hold its 2 labels, got 1"),

@@ -149,6 +149,10 @@ def source_of(kind, folder):
             **TABLE,
             "labels": {"src": SOURCES, "dst": TARGETS},
         }
+    if kind == "labels that come":  # one more in every slice
+        lines = [f"{t},r{i},{i + t}" for t in range(12) for i in range(t + 2)]
+        (folder / "coming.csv").write_text("\n".join(["t,src,bytes", *lines, ""]))
+        return folder / "coming.csv", {"time": "t", "modes": "src", "value": "bytes", "capacity": "src=2"}
     made = MAKERS[kind](folder)
     return made.path, made.options
 
@@ -159,7 +163,11 @@ def source_of(kind, folder):
     [
         ("video", 2),
         ("jsonl pipe", 2),
-        *(pytest.param(kind, 7, marks=pytest.mark.full) for kind in [*MAKERS, "jsonl pipe", "csv pipe"]),
+        ("labels that come", 2),
+        *(
+            pytest.param(kind, 7, marks=pytest.mark.full)
+            for kind in [*MAKERS, "jsonl pipe", "csv pipe", "labels that come"]
+        ),
     ],
 )
 def test_runs_from_every_kind_of_source_survive_sigkill(tmp_path, kind, kills, tried):

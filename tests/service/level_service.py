@@ -44,6 +44,14 @@ class Level:
             status=StubStatus(()),
         )
 
+    def extend(self, shape):
+        """New rows begin as the others are on average."""
+        wide = tuple(map(slice, self.mean.shape))
+        for name in ("mean", "spread"):
+            before = getattr(self, name)
+            setattr(self, name, np.full(shape, before.mean()))
+            getattr(self, name)[wide] = before
+
     def to_bytes(self):
         return container.to_bytes({"steps": self.steps}, {"mean": self.mean, "spread": self.spread})
 

@@ -9,6 +9,7 @@ from test_durability import crash_copy
 
 from undertow.client import Client
 from undertow.inputs.labels import growing
+from undertow.service import spec
 from undertow.service.hosted import Models
 
 FREE = {"shape": [4, 2], "dims": ["src", "way"], "labels": [["a", "b", None, None], ["in", "out"]]}
@@ -66,14 +67,63 @@ def test_incidents_name_who_has_come(tmp_path):
         assert found["where"] == "src new"
 
 
-def test_without_a_place_nothing_is_accepted_and_it_is_said(tmp_path):
+def test_without_a_place_nothing_is_accepted_and_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(spec, "MOST_LABELS", 4)
     with service(tmp_path) as asked:
         asked.put("/api/streams/r", json=FREE)
         refused = push(asked, [[1, 2]] * 5, [list("abcde"), None])
         assert refused.status_code == 422
-        assert "mode src has no free place for the label 'e': its 4 are taken" in refused.json()["error"]
+        assert refused.json()["error"] == "mode src may have 4 labels, and would have 5"
         assert asked.get("/api/streams/r").json()["next"] == 0
         assert asked.get("/api/streams/r").json()["labels"] == FREE["labels"]
+        named = {"shape": [2], "dims": ["src"], "labels": [["a", "b"]]}  # nobody is to come
+        asked.put("/api/streams/named", json=named)
+        refused = asked.post("/api/streams/named/slices", json={"values": [1], "labels": [["c"]]})
+        assert refused.status_code == 422
+        assert "mode src has no free place for the label 'c': its 2 are taken" in refused.json()["error"]
+
+
+def test_a_stream_of_no_more_entries_than_allowed_does_not_grow(tmp_path):
+    with service(tmp_path, entries=10) as asked:
+        asked.put("/api/streams/r", json=FREE)
+        refused = push(asked, [[1, 2]] * 6, [list("abcdef"), None])
+        assert refused.status_code == 422
+        assert refused.json()["error"] == "slices may have 10 entries, and would have 12 with these labels"
+
+
+def test_where_no_place_is_left_the_mode_grows_without_a_restart(tmp_path):
+    """And a crash changes nothing; the past has the shape that it had, and who knows the former shape may go on."""
+    models = Models(Level, Level.load)
+    (tmp_path / "first").mkdir()
+    with service(tmp_path / "first", models, checkpoint_every=3) as asked:
+        asked.put("/api/streams/r", json=FREE)
+        for number in range(4):
+            push(asked, [[1, 2 + number]] * 4, [list("abcd"), None])
+        answer = push(asked, [[7, 8], [1, 2]], [["e", "a"], None]).json()["results"][0]
+        assert answer["data"] == [[1, 2], *[[None, None]] * 3, [7, 8], [None, None]]
+        known = asked.get("/api/streams/r").json()
+        assert known["shape"] == [6, 2]
+        assert known["labels"][0] == ["a", "b", "c", "d", "e", None]
+        assert known["grown"] == [[0, [4, 2]], [4, [6, 2]]]
+        assert asked.put("/api/streams/r", json=FREE).status_code == 200  # who asks again need not know
+        whole = asked.post("/api/streams/r/slices?fields=data", json={"values": [[1, 2]] * 4}).json()["results"][0]
+        assert whole["data"] == [*[[1, 2]] * 4, *[[None, None]] * 2]
+        assert asked.post("/api/streams/r/slices", json={"values": [[1, 2]] * 5}).status_code == 422
+        after = crash_copy(tmp_path / "first", tmp_path / "second")
+        wanted = push(asked, [[7, 9]], [["e"], None]).json()["results"][0]
+        past = asked.get("/api/streams/r/slices/3?fields=data").json()
+        assert past["data"] == [[1, 5]] * 4
+        cell = asked.get("/api/streams/r/cell?position=0,1").json()
+        assert cell["data"] == [2, 3, 4, 5, 2, 2, None]
+        assert asked.get("/api/streams/r/cell?position=4,1").json()["data"] == [8, None, 9]
+        assert asked.get("/api/streams/r/cell?position=0,1&most=4").json()["data"] == [5, 2, 2, None]
+        frame = asked.get("/api/streams/r/frames/0").content
+        assert len(frame) == 4 + int.from_bytes(frame[:4], "little") + 4 * 4 * 12
+    with service(after, models) as asked:
+        assert asked.get("/api/streams/r").json()["shape"] == [6, 2]
+        again = push(asked, [[7, 9]], [["e"], None]).json()["results"][0]
+        assert again["sequence"] == 6
+        assert again["mean"] == wanted["mean"]
 
 
 class Forgets(Level):
@@ -87,6 +137,7 @@ class Forgets(Level):
 def test_who_is_silent_for_long_leaves_the_place_to_others(tmp_path, monkeypatch):
     """And a crash right afterwards changes nothing."""
     monkeypatch.setattr(growing, "SILENT", 3)
+    monkeypatch.setattr(spec, "MOST_LABELS", 4)
     models = Models(Forgets, Forgets.load)
     (tmp_path / "first").mkdir()
     with service(tmp_path / "first", models) as asked:

@@ -136,3 +136,27 @@ def test_without_being_asked_nothing_grows():
         tracker.update(frame(2, [*ROWS, "r6"]))
     with pytest.raises(TypeError, match="grow must be True or False, got 3"):
         ut.Tracker(grow=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("new", [ut.Tracker, lambda: ut.RobustCP(max_rank=2, window=4)])
+def test_rows_can_be_added_at_the_ends_of_modes(new):
+    draw, model = np.random.default_rng(0), new()
+    model.extend((9, 9))  # nothing is known before the first slice
+    slices = draw.normal(10, 1, (8, 6, 5))
+    for x in slices[:5]:
+        model.update(x)
+    for shape in ((5, 5), (6, 5, 1), (6,)):
+        with pytest.raises(ValueError, match=r"shape must be \(6, 5\), or larger"):
+            model.extend(shape)
+    model.extend((6, 5))
+    model.extend((8, 5))
+    wide = np.full((8, 5), np.nan)
+    wide[:6] = slices[5]
+    result = ut.from_bytes(model.to_bytes()).update(wide)
+    np.testing.assert_array_equal(result.mean, model.update(wide).mean)
+    assert result.mean.shape == (8, 5)
+    assert np.isfinite(result.mean).all()
+    model.labels = {"src": list("abcdefgh"), "dst": None}
+    with pytest.raises(ValueError, match="one entry per label"):
+        model.extend((9, 5))

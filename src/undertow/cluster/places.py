@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.cluster.plan import Plan
-from undertow.inputs.labels.growing import rung
+from undertow.ladder import rung
 
 SEPARATOR = "\x1f"
 """Between the labels of a row, one for each mode."""

@@ -190,7 +190,7 @@ class Shard:
             return
         self.shape = shape
         if self._fleet is not None:
-            self._fleet.grow(shape)
+            self._fleet.extend(shape)
         self._incidents = [grown(one, shape) for one in self._incidents]
 
     def _emptied(self, stream: int, left: list[tuple[int, int]]) -> None:

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.incidents import FalseAlarms, Incident, Incidents
+from undertow.incidents.growing import grown
 from undertow.incidents.rate import DEFAULT
 from undertow.runs.bar import Tick, ticker
-from undertow.runs.default_model import default_model, update
+from undertow.runs.default_model import default_model, extend, update
 from undertow.runs.entry import run
 from undertow.runs.errors import RunError
 from undertow.runs.options import pictures
@@ -38,6 +39,7 @@ from undertow.runs.store.layout import (
     distinct,
 )
 from undertow.sources.base import Item, Stream
+from undertow.sources.capacity import any_slots
 from undertow.sources.opening import open_stream
 from undertow.view.names import Names, in_words
 from undertow.view.series import DETAILS
@@ -123,6 +125,8 @@ def clean(
         if out is not None:
             return _stored(xarray, X, stream, model or new(), threshold, out, progress, tuned)
         _check_size(stream)
+        if smooth and any_slots(stream):
+            raise RunError("smooth needs all labels before the first slice: leave capacity out, or smooth")
         tick = ticker(progress, "cleaning")
         watch = None if asked is None else Incidents(stream.shape, stream.labels, asked, dims=stream.dims)
         found = _smoothed(stream, new, tick, watch) if smooth else _passed(stream, model or new(), tick, watch)
@@ -145,6 +149,15 @@ class Pass:
     watch: Incidents | None = None
     incidents: dict[int, Incident] = field(default_factory=dict)
 
+    def widen(self) -> None:
+        """Let all slices have the rows of the last, where labels came meanwhile: nothing was known of them before."""
+        shape = self.values[-1].shape
+        for several in (self.values, *self.arrays.values()):
+            for number, one in enumerate(several):
+                if one.shape != shape:
+                    several[number] = np.full(shape, np.nan, one.dtype)
+                    several[number][tuple(map(slice, one.shape))] = one
+
     def watched(self, result: Any, item: Item) -> None:
         """The newest slice as those see it who look for incidents."""
         changes = () if self.watch is None else self.watch.update(result, item.time, item.values)
@@ -162,6 +175,9 @@ class Pass:
 def _passed(stream: Stream, model: Any, tick: Tick, watch: Incidents | None) -> Pass:
     found, names = Pass(watch=watch), Names.of(stream.shape, dims=stream.dims, coords=stream.labels)
     for item in stream.slices():
+        if found.values and item.values.shape != found.values[-1].shape:
+            extend(model, item.values.shape)
+            found.watch = None if found.watch is None else grown(found.watch, item.values.shape)
         result = update(model, item.values, item.time)
         found.add(result, names)
         found.watched(result, item)
@@ -170,6 +186,7 @@ def _passed(stream: Stream, model: Any, tick: Tick, watch: Incidents | None) -> 
         tick(len(found.times), stream.length)
     if not found.times:
         raise RunError(f"{stream.name} has no slices: give at least one time")
+    found.widen()
     if hasattr(model, "labels") and model.labels is None and any(labels is not None for labels in stream.labels):
         model.labels = dict(zip(stream.dims, stream.labels, strict=True))
     return found

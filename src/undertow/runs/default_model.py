@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +23,24 @@ def default_model(pictures: bool = False, believed_after: int | None = None) -> 
     from undertow.tracker.estimator import Tracker  # not before it is needed: it brings jax
 
     return Tracker(believed_after=believed_after or (MOVING if pictures else None))
+
+
+def extend(model: Any, shape: Sequence[int]) -> None:
+    """Rows for labels that have come to a stream.
+
+    Args:
+        model: As `undertow.Tracker`; in another one rows for all must have been there from the beginning.
+        shape: Of the next slice.
+
+    Raises:
+        TypeError: The model cannot have further rows.
+    """
+    if not hasattr(model, "extend"):
+        raise TypeError(
+            f"{type(model).__name__} has no method extend(shape), which labels that come need: "
+            "let all have slots from the beginning, with a larger --capacity"
+        )
+    model.extend(shape)
 
 
 def update(model: Any, values: Any, time: Any) -> Any:

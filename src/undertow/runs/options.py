@@ -20,6 +20,7 @@ from undertow.runs.store.layout import (
     Layout,
     Precision,
     chunk_length,
+    chunked_shape,
     distinct,
 )
 from undertow.runs.store.times import Times
@@ -130,7 +131,7 @@ class RunOptions:
             times=times,
             keep=keep,
             precision=self.precision,
-            chunk=chunk_length(stream.shape, self.precision, self.checkpoint_every),
+            chunk=chunk_length(chunked_shape(stream.shape, stream.labels), self.precision, self.checkpoint_every),
             checksums=begun is None or begun.get("checksums", False),
             predictors=tuple(predictors if begun is None else begun.get("predictors", ())),
             region_modes=regions,

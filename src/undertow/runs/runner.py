@@ -16,7 +16,7 @@ from undertow.incidents.clock import as_datetime
 from undertow.incidents.delivery import Courier, FileOutbox, channel
 from undertow.incidents.rate import DEFAULT
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, stopped
-from undertow.runs.default_model import update
+from undertow.runs.default_model import extend, update
 from undertow.runs.errors import STORE_ERRORS, RunError, RunInterrupted, input_failure, reason, write_failure
 from undertow.runs.identity import describe, identify, other_remedies, require_same
 from undertow.runs.interrupt import Interrupt
@@ -26,6 +26,7 @@ from undertow.runs.publishing import ResultSink, asked
 from undertow.runs.sinks import Sinks
 from undertow.runs.store.feedback import forget_feedback
 from undertow.runs.store.folder import PRIVATE, holds_slices
+from undertow.runs.store.growth import Growth
 from undertow.runs.store.layout import EVENTS, Layout
 from undertow.runs.store.manifest import (
     Manifest,
@@ -39,6 +40,7 @@ from undertow.runs.store.manifest import (
 from undertow.runs.store.times import Times
 from undertow.runs.workers import NothingYet, ReadAhead, WriteBehind
 from undertow.sources.base import Item, Stream, StreamError
+from undertow.sources.capacity import any_slots
 from undertow.sources.errors import left_out
 
 _QUEUE_BYTES = 64 * 2**20  # what may wait at either end of a run
@@ -90,6 +92,7 @@ class Runner:
         self._times: Times | None = None
         self._identity: dict[str, Any] = {}
         self._slices = self._first = self._checkpointed = 0
+        self._shape: tuple[int, ...] | None = None
         self._checkpoint_time = time.monotonic()
         self._position: dict[str, Any] | None = None
         self._complete = False
@@ -166,13 +169,15 @@ class Runner:
         self._slices = self._first = self._checkpointed = checkpoint.slices
         self._position = self._restarted(checkpoint.position) if self._options.new_data else checkpoint.position
         write_manifest(self._folder, self._planned(layout))
-        self._sinks = self._made_sinks(layout)
+        growth = Growth.read(checkpoint.attributes, layout.shape)
+        self._shape = growth.shape if checkpoint.slices else None
+        self._sinks = self._made_sinks(layout, growth)
         self._sinks.prepare(checkpoint.slices, checkpoint.marks, checkpoint.attributes, checkpoint.incidents)
 
     def _planned(self, layout: Layout) -> Manifest:
         return planned(layout, self._options.alerts, self._options.false_alarms is not None)
 
-    def _made_sinks(self, layout: Layout) -> Sinks:
+    def _made_sinks(self, layout: Layout, growth: Growth) -> Sinks:
         """With someone who delivers incidents, where that was asked for."""
         if self._options.deliver:
             channels = [channel(address) for address in self._options.deliver]
@@ -182,7 +187,7 @@ class Runner:
         if address is not None:
             keep = parse_keep(asked(address))
             published = ResultSink(address, keep, self._stream.name, self._stream.fingerprint)
-        return Sinks(self._folder, layout, self._options, self._courier, published)
+        return Sinks(self._folder, layout, self._options, self._courier, published, growth)
 
     def _restarted(self, position: dict[str, Any] | None) -> dict[str, Any] | None:
         """The beginning of a pipe that brings nothing but new slices."""
@@ -204,8 +209,10 @@ class Runner:
         wanted = self._planned(layout)
         require_free(self._folder, read_manifest(self._folder) or {}, wanted)
         write_manifest(self._folder, wanted)
-        sinks = self._made_sinks(layout)
-        sinks.prepare(0, {}, describe(self._stream, self._model, self._options, self._identity))
+        growth = Growth.of(item.values.shape)
+        sinks = self._made_sinks(layout, growth)
+        described = describe(self._stream, self._model, self._options, self._identity)
+        sinks.prepare(0, {}, described | (growth.written() if layout.to_come else {}))
         # From now on there is always a checkpoint: results without one were not written by a run, and stay.
         sinks.checkpoint(RunCheckpoint(0, None, self._identity))
         return sinks
@@ -228,7 +235,10 @@ class Runner:
                 return
             try:
                 self._check_time(item)
+                if self._shape not in (None, item.values.shape) and any_slots(self._stream):
+                    extend(self._model, item.values.shape)
                 result = update(self._model, item.values, item.time)
+                self._shape = item.values.shape
             except Exception as error:
                 if self._options.on_bad == "skip" and isinstance(error, (ValueError, TypeError)):
                     self._skipped.append(reason(error).partition(": ")[0])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from undertow.incidents import Change, Incident, Incidents
 from undertow.incidents.delivery import Courier
+from undertow.incidents.growing import grown
 from undertow.incidents.naming import Names
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint
 from undertow.runs.options import RunOptions
@@ -22,6 +23,7 @@ from undertow.runs.store.alerts import AlertSink, open_sink, rows_of
 from undertow.runs.store.events import Chronicle, in_words
 from undertow.runs.store.feedback import read_feedback
 from undertow.runs.store.folder import PRIVATE
+from undertow.runs.store.growth import Growth
 from undertow.runs.store.incidents import IncidentFile
 from undertow.runs.store.layout import EVENTS, WEIGHTS, Layout
 from undertow.runs.store.writer import StoreWriter
@@ -50,10 +52,11 @@ class Sinks:
         options: RunOptions,
         courier: Courier | None = None,
         published: ResultSink | None = None,
+        growth: Growth | None = None,
     ) -> None:
-        self._layout = layout
+        self._layout = layout = layout if growth is None else layout.grown(growth)
         self._threshold = options.threshold
-        self._store = StoreWriter(folder, layout)
+        self._store = StoreWriter(folder, layout, growth)
         self._alerts: AlertSink | None = None
         if options.alerts is not None:
             self._alerts = open_sink(options.alerts, folder, layout, safe=options.spreadsheet_safe)
@@ -70,7 +73,7 @@ class Sinks:
         self._incident_file: IncidentFile | None = None
         if options.false_alarms is not None:
             self._watch = Incidents(
-                layout.shape, layout.labels, options.false_alarms, options.slice_seconds, layout.dims
+                layout.shape, layout.labels_now, options.false_alarms, options.slice_seconds, layout.dims
             )
             self._incident_file = IncidentFile(folder)
         self._courier, self._published = courier, published
@@ -100,6 +103,8 @@ class Sinks:
     def add(self, item: Item, result: Any) -> None:
         """Write one more slice and the model's result for it."""
         index = self._store.length
+        if item.values.shape != self._layout.shape:
+            self._grow(index, item.values.shape)
         observed = ~np.isnan(item.values)
         flagged = observed & (result.outlier_probability >= self._threshold)
         self.last = {
@@ -133,6 +138,15 @@ class Sinks:
         if in_force:  # with what depends on the stream, such as the largest rank
             self._attributes["settings_in_force"] = json.dumps(dict(in_force), default=_plain, sort_keys=True)
 
+    def _grow(self, index: int, shape: tuple[int, ...]) -> None:
+        """For labels that have come."""
+        modes = zip(self._layout.dims, self._layout.shape, shape, strict=True)
+        self.notices += [f"{dim} has {size} slots from slice {index} on" for dim, was, size in modes if size > was]
+        self._attributes |= self._store.grow(shape)
+        self._layout = self._store.layout
+        if self._watch is not None:
+            self._watch = grown(self._watch, shape, self._layout.labels_now)
+
     def checkpoint(self, checkpoint: RunCheckpoint) -> None:
         """Make everything so far durable, then replace the checkpoint atomically."""
         if self._published is not None:
@@ -161,7 +175,7 @@ class Sinks:
             return
         if self._layout.to_come:
             layout = self._layout
-            self._watch.names = Names.of(layout.shape, layout.labels, layout.dims)
+            self._watch.names = Names.of(layout.shape, layout.labels_now, layout.dims)
         self._tell(self._watch.update(result, item.time, item.values))
 
     def _listen(self, first: int) -> None:

@@ -11,6 +11,7 @@ from undertow.runs.checkpoints import CheckpointFolder
 from undertow.runs.errors import StoreError, reason
 from undertow.runs.store.alerts import read_alerts
 from undertow.runs.store.folder import PRIVATE
+from undertow.runs.store.growth import chunk_names
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ def verify(folder: Path) -> Verification:
     chunks, with_checksums = 0, True
     for name, array in zip(names, arrays, strict=True):
         with_checksums &= any(type(codec).__name__ == "Crc32cCodec" for codec in array.metadata.codecs)
-        for start in range(0, array.shape[0], array.chunks[0]):
+        for start, chunk in chunk_names(array.shape, array.chunks, root["attributes"]):
             chunks += 1
-            damage += _damage_of_chunk(folder / name, name, array, start)
+            damage += _damage_of_chunk(folder / name, name, array, start, chunk)
     try:
         for _ in read_alerts(alerts, folder):
             pass
@@ -63,12 +64,13 @@ def verify(folder: Path) -> Verification:
     return Verification(chunks, with_checksums, tuple(damage))
 
 
-def _damage_of_chunk(folder: Path, name: str, array: Any, start: int) -> list[str]:
-    chunk = array.metadata.encode_chunk_key((start // array.chunks[0], *[0] * (array.ndim - 1)))
+def _damage_of_chunk(folder: Path, name: str, array: Any, start: int, chunk: str) -> list[str]:
     if not (folder / chunk).is_file():
         return [f"{name}/{chunk} is missing"]
+    rows = zip(map(int, chunk.split(".")[2:]), array.chunks[1:], strict=True)
+    where = (slice(number * size, (number + 1) * size) for number, size in rows)
     try:
-        array[start : start + array.chunks[0]]
+        array[(slice(start, start + array.chunks[0]), *where)]
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         return [f"{name}/{chunk}: {reason(error)}"]
     return []

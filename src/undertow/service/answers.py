@@ -43,7 +43,7 @@ def outcome_json(outcome: Outcome, spec: Spec, fields: tuple[str, ...]) -> dict[
     """Numbers, alerts, incidents, and the arrays that were asked for."""
     if outcome.error is not None:
         return {"error": outcome.error}
-    arrays = outcome.arrays or frames.unpacked(outcome.body, spec.shape)
+    arrays = outcome.arrays or frames.unpacked(outcome.body, spec.shape_at(outcome.sequence))
     found, count = alerts(arrays, spec)
     return {
         "numbers": outcome.numbers,
@@ -65,7 +65,7 @@ def alerts(arrays: dict[str, Any], spec: Spec) -> tuple[list[dict[str, Any]], in
     probability = np.where(np.isnan(arrays["data"]), 0, arrays["outlier_probability"]).ravel()
     flagged = np.flatnonzero(probability >= frames.THRESHOLD)
     order = flagged[np.argsort(-probability[flagged], kind="stable")][:MOST_ALERTS]
-    places = np.stack(np.unravel_index(order, spec.shape), axis=1).tolist()
+    places = np.stack(np.unravel_index(order, np.shape(arrays["data"])), axis=1).tolist()
     names = ("data", "mean", "std")
     columns = [np.asarray(arrays[name], np.float64).ravel()[order].tolist() for name in names]
     rows = [

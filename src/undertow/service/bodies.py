@@ -84,7 +84,7 @@ def _checked(row: Mapping[str, Any], number: int, spec: Spec) -> Given:
     if time is not None and (not isinstance(time, (str, int, float)) or isinstance(time, bool)):
         raise Invalid(f"time must be a date or seconds since 1970, got {time!r:.60}")
     labels = checked_labels(row.get("labels"), spec)
-    if labels is None and row["values"].shape != spec.shape:
+    if labels is None and not spec.fits(row["values"].shape):
         got = list(row["values"].shape)
         raise Invalid(f"slice {number}: values must have the shape of the stream, {list(spec.shape)}, got {got}")
     try:

@@ -178,7 +178,7 @@ class Subscription(Worker):
                         continue
                     sequence = part.sequence + 1
                 labels = checked_labels(part.labels, stream.spec)
-                if labels is None and part.values.shape != stream.spec.shape:
+                if labels is None and not stream.spec.fits(part.values.shape):
                     raise BadInputError(f"slices have the shape {stream.spec.shape}, got {part.values.shape}")
                 when = None if part.time is None else checked(_plain(part.time))
                 found.append(Given(part.values, when, first + len(found), labels))

@@ -32,6 +32,15 @@ def unpacked(body: bytes, shape: tuple[int, ...]) -> dict[str, NDArray[np.float3
     return dict(zip(PLANES, flat, strict=True))
 
 
+def widened(body: bytes, shape: tuple[int, ...], wanted: tuple[int, ...]) -> bytes:
+    """With rows that came later, of which nothing was known."""
+    if shape == wanted:
+        return body
+    whole = np.full((len(PLANES), *wanted), np.nan, "<f4")
+    whole[(slice(None), *map(slice, shape))] = np.frombuffer(body, "<f4").reshape(len(PLANES), *shape)
+    return whole.tobytes()
+
+
 def offsets(position: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
     """Where the four numbers of one entry lie, in bytes."""
     flat = int(np.ravel_multi_index(position, shape))

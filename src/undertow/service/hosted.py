@@ -13,8 +13,10 @@ import orjson
 from numpy.typing import NDArray
 
 from undertow.incidents import Change, Incident, Incidents
-from undertow.runs.default_model import update
+from undertow.incidents.growing import grown
+from undertow.runs.default_model import extend, update
 from undertow.runs.runner import Model
+from undertow.serialization.container import from_bytes
 from undertow.service import frames
 from undertow.service.spec import Spec
 from undertow.service.store.base import Checkpoint, Feedback, Kept, KeptIncident, Store, Write
@@ -56,11 +58,11 @@ class Models:
 
 def trackers() -> Models:
     """`undertow.Tracker` for every stream."""
-    from undertow.estimator import from_bytes  # not before it is needed: it brings jax
+    from undertow import estimator  # not before it is needed: it brings jax
     from undertow.runs.default_model import default_model
     from undertow.tracker.estimator import update_together
 
-    return Models(default_model, from_bytes, update_together, FEWEST)
+    return Models(default_model, estimator.from_bytes, update_together, FEWEST)
 
 
 @dataclass(frozen=True)
@@ -111,10 +113,11 @@ class Hosted:
     def restored(cls, store: Store, key: int, spec: Spec, models: Models) -> Hosted:
         """As the newest checkpoint has it; what is in the log after it is still to come."""
         found = store.checkpoint(key)
-        incidents = spec.incidents()
         if found is None:
-            return cls(key, spec, models.new(), incidents, 0, 0)
-        incidents.from_bytes(found.incidents)
+            return cls(key, spec, models.new(), spec.cut(spec.first).incidents(), 0, 0)
+        kept = from_bytes(found.incidents, "of incidents")
+        incidents = spec.cut(tuple(kept[0]["shape"])).incidents()  # slices that came later may have more rows
+        incidents.restore(*kept)
         model = models.load(found.model) if found.model else models.new()
         hosted = cls(key, spec, model, incidents, found.next, found.feedback)
         hosted.size = max(hosted.size, len(found.model))
@@ -135,7 +138,17 @@ class Hosted:
 
     def rename(self, spec: Spec) -> None:
         """Go on with labels that have come."""
-        self.spec, self.incidents.names = spec, spec.names()
+        self.spec = spec
+        self.extend(spec.shape)
+        self.incidents.names = spec.names()
+
+    def extend(self, shape: tuple[int, ...]) -> None:
+        """Go on with rows for labels that have come."""
+        if shape == self.incidents.shape:
+            return
+        if self.next:
+            extend(self.model, shape)
+        self.incidents = grown(self.incidents, shape, self.spec.cut(shape).names().labels)
 
     def forget(self, rows: Sequence[Sequence[int]], spec: Spec) -> None:
         """Leave nothing in the model of rows whose labels are retired."""
@@ -177,6 +190,8 @@ class Hosted:
 
 def stepped(models: Models, given: Sequence[tuple[Hosted, str, NDArray[Any]]]) -> list[Outcome]:
     """The next slice of each of these streams, with its time."""
+    for one, _, values in given:
+        one.extend(values.shape)
     times = [sent(time) for _, time, _ in given]
     results = models.update([one.model for one, _, _ in given], [values for _, _, values in given], times)
     return [one.learned(time, values, result) for (one, time, values), result in zip(given, results, strict=True)]

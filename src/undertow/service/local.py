@@ -18,6 +18,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from undertow.incidents.growing import grown
 from undertow.runs.store.layout import WEIGHTS
 from undertow.runs.store.reader import StoredRun
 from undertow.service import frames
@@ -58,6 +59,18 @@ class LocalPage:
         self._stream, _ = asyncio.run_coroutine_threadsafe(creating, self._app.state.loop).result()
         self._incidents = spec.incidents() if watch else None
         self._number = self._stream.next = first
+
+    def extend(self, shape: tuple[int, ...], labels: Sequence[Any]) -> None:
+        """Rows for labels that have come."""
+        assert self._stream is not None
+        named = tuple(
+            None if one is None else tuple(map(str, one))[:size] for one, size in zip(labels, shape, strict=True)
+        )
+        if shape != self._stream.spec.shape:
+            self._stream.spec = self._stream.spec.widened(self._number, shape, named)
+            if self._incidents is not None:
+                self._incidents = grown(self._incidents, shape, self._stream.spec.names().labels)
+            self._streams.hub.incidents_changed(self._stream.name)
 
     def tell(self, incidents: Sequence[dict[str, Any]]) -> None:
         """Incidents that were found before, as `undertow.Incident.to_json` has them."""
@@ -147,6 +160,7 @@ def watched(
         def updated(x: Any, **given: Any) -> Any:
             time = noted.popleft() if noted else None
             result = update(x, **given)
+            page.extend(np.shape(x), source.labels)
             page.show(time, np.asarray(x, np.float64), result)
             return result
 

@@ -173,7 +173,8 @@ def show_frame(request: Request, name: Name, sequence: Sequence_ | Literal["newe
     stream = _read(request, name)
     kept = _kept(request, stream, None if sequence == "newest" else int(sequence))
     header = {"stream": name, "sequence": kept.sequence, "time": kept.time, "numbers": json.loads(kept.numbers)}
-    return Response(frames.framed(header, kept.body), media_type="application/octet-stream")
+    body = frames.widened(kept.body, stream.spec.shape_at(kept.sequence), stream.spec.shape)
+    return Response(frames.framed(header, body), media_type="application/octet-stream")
 
 
 @router.get("/streams/{name}/series", response_model=schemas.Series, responses=_errors(404))
@@ -197,7 +198,14 @@ def show_cell(
     place, shape = tuple(int(index) for index in position.split(",")), stream.spec.shape
     if len(place) != len(shape) or any(index >= size for index, size in zip(place, shape, strict=True)):
         raise NotFound(f"position must lie within {list(shape)}, got {list(place)}")
-    rows = _streams(request).store.pieces(stream.key, first, last, frames.offsets(place, shape), most)
+    rows: list[Any] = []
+    end = last
+    for begin, former in reversed(stream.spec.grown or ((0, shape),)):
+        if any(index >= size for index, size in zip(place, former, strict=True)) or len(rows) >= most:
+            break
+        offsets = frames.offsets(place, former)
+        rows[:0] = _streams(request).store.pieces(stream.key, max(first, begin), end, offsets, most - len(rows))
+        end = min(end, begin)
     numbers = np.frombuffer(b"".join(piece for row in rows for piece in row[2]), "<f4").reshape(-1, len(frames.PLANES))
     curves = {plane: np.ascontiguousarray(numbers[:, number]) for number, plane in enumerate(frames.PLANES)}
     labels = stream.spec.labels_of(place)

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from undertow.incidents import Incidents
 from undertow.incidents.naming import Names
 from undertow.inputs.dense import MAX_MODES
+from undertow.inputs.labels.growing import MOST_LABELS
+from undertow.ladder import rung
 from undertow.service.errors import Full, Invalid, TooLarge
 from undertow.service.settings import Limits
 
@@ -33,6 +35,8 @@ class Spec:
         labels: For each mode the labels of its rows, or None; a row without one is free for a label that is to come.
         false_alarms: False incidents that are accepted, as `undertow.incidents.Incidents` takes it.
         step: Seconds between slices, where their times do not say it.
+        coming: For each mode, whether labels may come to it: one was to come when the stream was created.
+        grown: From which slice on slices had which shape, where they have grown; the first is that of the first slice.
     """
 
     shape: tuple[int, ...]
@@ -40,6 +44,8 @@ class Spec:
     labels: tuple[tuple[str | None, ...] | None, ...]
     false_alarms: str | None = None
     step: float | None = None
+    coming: tuple[bool, ...] = ()
+    grown: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @property
     def entries(self) -> int:
@@ -54,7 +60,9 @@ class Spec:
     def from_json(cls, given: Mapping[str, Any]) -> Spec:
         """What `to_json` gave."""
         labels = tuple(None if one is None else tuple(one) for one in given["labels"])
-        return cls(tuple(given["shape"]), tuple(given["dims"]), labels, given["false_alarms"], given["step"])
+        known = (tuple(given["shape"]), tuple(given["dims"]), labels, given["false_alarms"], given["step"])
+        grown = tuple((int(first), tuple(shape)) for first, shape in given.get("grown", ()))
+        return cls(*known, tuple(given.get("coming") or map(_comes, labels)), grown)
 
     def incidents(self) -> Incidents:
         """A watch that has seen nothing."""
@@ -73,13 +81,74 @@ class Spec:
 
     def is_of(self, asked: Spec) -> bool:
         """Whether this is what was asked for, but for labels that have come since."""
-        if replace(self, labels=()) != replace(asked, labels=()) or len(self.labels) != len(asked.labels):
+        began = self.cut(self.first)
+        if replace(began, labels=(), grown=(), coming=()) != replace(asked, labels=(), coming=()) or len(
+            self.labels
+        ) != len(asked.labels):
             return False
         return all(
             one == other
             or (one is not None and other is not None and all(b in (None, a) for a, b in zip(one, other, strict=True)))
-            for one, other in zip(self.labels, asked.labels, strict=True)
+            for one, other in zip(began.labels, asked.labels, strict=True)
         )
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """Shape that it was created with."""
+        return self.grown[0][1] if self.grown else self.shape
+
+    def shape_at(self, sequence: int) -> tuple[int, ...]:
+        """Of a slice of the past."""
+        return next((shape for first, shape in reversed(self.grown) if first <= sequence), self.shape)
+
+    def cut(self, shape: tuple[int, ...]) -> Spec:
+        """As it was when slices had this shape, but for the labels."""
+        labels = (one and one[:size] for one, size in zip(self.labels, shape, strict=True))
+        return replace(self, shape=shape, labels=tuple(labels))
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether a slice of this shape, whose rows are not named, has rows that there are or were at some time."""
+        return shape == self.shape or any(shape == former for _, former in self.grown)
+
+    def with_room(self, given: Sequence[Sequence[str] | None], sequence: int, entries: int) -> Spec:
+        """With places for labels that find none, in modes to which labels may come: sizes of a ladder.
+
+        Args:
+            given: The labels of a slice, for each mode.
+            sequence: Of the slice.
+            entries: That slices may have.
+
+        Raises:
+            Full: They would be too many.
+        """
+        labels = list(self.labels)
+        for mode, mine in enumerate(given):
+            row = labels[mode]
+            if mine is None or row is None or not self.coming[mode]:
+                continue
+            needed = len(row) + len(set(mine) - set(row)) - row.count(None)
+            if needed > len(row):
+                size = min(rung(needed), MOST_LABELS)
+                if size < needed:
+                    raise Full(f"mode {self.dims[mode]} may have {MOST_LABELS} labels, and would have {needed}")
+                labels[mode] = row + (None,) * (size - len(row))
+        shape = tuple(size if one is None else len(one) for one, size in zip(labels, self.shape, strict=True))
+        if math.prod(shape) > entries:
+            raise Full(f"slices may have {entries} entries, and would have {math.prod(shape)} with these labels")
+        return self if shape == self.shape else self.widened(sequence, shape, tuple(labels))
+
+    def widened(self, sequence: int, shape: tuple[int, ...], labels: tuple[tuple[str | None, ...] | None, ...]) -> Spec:
+        """With further rows from a slice on."""
+        before = self.grown or ((0, self.shape),)
+        return replace(self, shape=shape, labels=labels, grown=(*before, (sequence, shape)))
+
+    def whole(self, values: NDArray[Any]) -> NDArray[Any]:
+        """A slice with all rows that there are now; nothing was observed in those that came later."""
+        if values.shape == self.shape:
+            return values
+        whole = np.full(self.shape, np.nan, values.dtype)
+        whole[tuple(map(slice, values.shape))] = values
+        return whole
 
     def without(self, silent: Sequence[Sequence[int]]) -> Spec:
         """With places that are free again, for each mode."""
@@ -103,11 +172,16 @@ class Spec:
         """
         known, places = list(self.labels), []
         sizes = [size if one is None else len(one) for one, size in zip(given, self.shape, strict=True)]
+        former = [shape for _, shape in self.grown]
+        sizes = [
+            got if mine is None and any(got == shape[mode] for shape in former) else size
+            for mode, (mine, size, got) in enumerate(zip(given, sizes, values.shape, strict=False))
+        ]
         if list(values.shape) != sizes:
             raise Invalid(f"values must have a row for each label, {sizes}, got {list(values.shape)}")
         for mode, (dim, mine) in enumerate(zip(self.dims, given, strict=True)):
             if mine is None:
-                places.append(np.arange(self.shape[mode]))
+                places.append(np.arange(sizes[mode]))
                 continue
             if known[mode] is None or len(set(mine)) < len(mine):
                 why = "has no labels" if known[mode] is None else "was given one label twice"
@@ -117,7 +191,7 @@ class Spec:
                 if label not in row and None not in row:
                     raise Full(
                         f"mode {dim} has no free place for the label {label!r:.60}: its {len(row)} are taken; create a "
-                        "stream with more of them, null where a label is still to come"
+                        "stream with null in place of a label to which more may come"
                     )
                 if label not in row:
                     row[row.index(None)] = label
@@ -126,6 +200,10 @@ class Spec:
         whole = np.full(self.shape, np.nan, values.dtype if values.dtype.kind == "f" else np.float64)
         whole[np.ix_(*places)] = values
         return replace(self, labels=tuple(known)), whole
+
+
+def _comes(labels: Sequence[str | None] | None) -> bool:
+    return labels is not None and None in labels
 
 
 def _shown(label: str | None, place: int) -> str:
@@ -170,6 +248,7 @@ def checked_spec(given: Mapping[str, Any], limits: Limits) -> Spec:
         tuple(None if one is None else tuple(one) for one in labels),
         given.get("false_alarms"),
         given.get("step"),
+        tuple(map(_comes, labels)),
     )
     try:
         spec.incidents()

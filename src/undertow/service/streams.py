@@ -58,7 +58,9 @@ class Stream:
     def hear(self, sequence: int, values: NDArray[Any]) -> None:
         """A slice whose rows were named."""
         if not self.heard:  # also after a restart: nobody is silent before that time has passed again
-            self.heard = [np.full(size, sequence) for size in self.spec.shape]
+            self.heard = [np.full(size, sequence) for size in values.shape]
+        added = [np.full(size - len(last), sequence) for size, last in zip(values.shape, self.heard, strict=True)]
+        self.heard = [np.concatenate(both) for both in zip(self.heard, added, strict=True)]
         seen, modes = ~np.isnan(values), range(values.ndim)
         for mode, last in enumerate(self.heard):
             last[seen.any(axis=tuple(other for other in modes if other != mode))] = sequence
@@ -182,12 +184,12 @@ class Streams:
                 spec, placed = _placed(stream.spec, fresh)
             except Full:
                 await self._retire(stream)
-                spec, placed = _placed(stream.spec, fresh)
+                spec, placed = _placed(stream.spec, fresh, stream.next, self.limits.entries)
+            self._make_room(placed)
             for number, (before, one) in enumerate(zip(fresh, placed, strict=True), stream.next):
                 if before.labels is not None:
                     stream.hear(number, one.values)
             fresh = placed
-            self._make_room(fresh)
             jobs = self._log(stream, spec, fresh) if fresh else []
             durable = stream.last
         if durable is not None:
@@ -327,14 +329,31 @@ class Streams:
             self._loop.call_soon_threadsafe(self._release, size)
 
 
-def _placed(spec: Spec, given: Sequence[Given]) -> tuple[Spec, list[Given]]:
-    """Slices with all rows, and what the stream is with the labels that come with them."""
+def _placed(
+    spec: Spec, given: Sequence[Given], sequence: int = 0, entries: int | None = None
+) -> tuple[Spec, list[Given]]:
+    """Slices with all rows, and what the stream is with the labels that come with them.
+
+    Args:
+        spec: Of the stream.
+        given: The slices.
+        sequence: Of the first of them.
+        entries: That slices may grow to; None to have no more rows than there are.
+
+    Raises:
+        Full: A label finds no place.
+    """
+    named = [one.labels for one in given if one.labels is not None]
+    if entries is not None and named:  # of all together: slices of one request have one shape
+        modes = zip(*named, strict=True)
+        together = [tuple(dict.fromkeys(label for one in mode for label in one or ())) or None for mode in modes]
+        spec = spec.with_room(together, sequence, entries)
     found = []
     for one in given:
         if one.labels is not None:
             spec, values = spec.placed(one.values, one.labels)
             one = replace(one, values=values, labels=None)
-        found.append(one)
+        found.append(replace(one, values=spec.whole(one.values)))
     return spec, found
 
 

@@ -29,6 +29,7 @@ class Item:
 
     Attributes:
         values: float32 or float64 array of the stream's shape, NaN where nothing was observed; a copy of its own.
+            Where labels are still to come (`capacity`) it grows: rows are added at the end of their mode.
         time: ``numpy.datetime64``, int, float or str; None where the source has no times.
         position: where to continue AFTER this slice; small and plain JSON.
     """

@@ -80,7 +80,7 @@ def open_stream(
         modes: Tables: columns of labels (src,dst). Otherwise: names of the modes.
         value: Tables: column of the values.
         labels: Labels of a mode: src=A,B,C or src=@file, in Python also a mapping. Tables: those that may occur.
-        capacity: Tables: how many labels a mode may come to have that are not known beforehand, src=16.
+        capacity: Tables: slots for labels not known beforehand, src=16; more when they are taken, src=16..64: to 64.
         duplicates: Tables: rows for the same entry and time: refuse (default), sum, mean or last of them.
         variable: Which of several arrays (or DICOM series) in the source.
         colour: In colours, or (--grey, colour=False) as grey values; by default videos as they are, images grey.

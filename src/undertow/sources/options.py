@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from undertow.sources.base import Label, StreamError
+from undertow.sources.capacity import Capacity
 from undertow.sources.errors import one_sentence
 from undertow.sources.following import Follow
 
@@ -31,7 +32,7 @@ class SourceOptions:
     modes: tuple[str, ...] | None = None
     value: str | None = None
     labels: Mapping[str, tuple[Label, ...]] | None = None
-    capacity: Mapping[str, int] | None = None
+    capacity: Mapping[str, Capacity] | None = None
     duplicates: str | None = None
     variable: str | None = None
     colour: bool | None = None

@@ -27,7 +27,7 @@ from undertow.tracker.clock import Clock, coming, in_order
 from undertow.tracker.coming_and_going import coming_and_going, with_heard
 from undertow.tracker.forecast import Forecast
 from undertow.tracker.output import NAMES, TrackerOutput
-from undertow.tracker.rearranging import NEW, rearranged
+from undertow.tracker.rearranging import NEW, extended, rearranged
 from undertow.tracker.tracking import Tracking
 from undertow.view.history import History
 from undertow.view.model import ModelView
@@ -234,6 +234,31 @@ class Tracker(Viewed, StackedModel):
         for where, some in zip(places, rows, strict=True):
             where[list(some)] = NEW
         self._state = rearranged(state, places)
+
+    @exclusive
+    def extend(self, shape: Sequence[int]) -> None:
+        """Further rows at the ends of modes: nobody has observed them, and what is said of the others stays.
+
+        Args:
+            shape: Of slices from now on; as many rows as before in every mode, or more.
+
+        Raises:
+            ValueError: Some mode would have less rows, or it has labels, which `grow` is for.
+
+        Examples:
+            >>> import numpy as np, undertow as ut
+            >>> tracker = ut.Tracker()
+            >>> result = tracker.update(np.ones((4, 3)))
+            >>> tracker.extend((6, 3))
+            >>> tracker.update(np.ones((6, 3))).mean.shape
+            (6, 3)
+        """
+        if self._now is None or tuple(shape) == self._now.shape:
+            return
+        places = extended(self._now.shape, shape)
+        if self._labels is not None:
+            self._labels.check(tuple(map(len, places)))
+        self._state = rearranged(self._now, places)
 
     @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -8,6 +8,7 @@ others stays as it was, to rounding.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -53,6 +54,18 @@ def rearranged(state: Tracking, places: Places) -> Tracking:
             np.where(where == NEW, state.seen, one[where]) for one, where in zip(state.heard, places, strict=False)
         ),
     )
+
+
+def extended(before: Sequence[int], shape: Sequence[int]) -> Places:
+    """Places of slices that get further rows at the ends of their modes.
+
+    Raises:
+        ValueError: Some mode would have less rows.
+    """
+    wanted = tuple(operator.index(size) for size in shape)
+    if len(wanted) != len(before) or any(new < old for new, old in zip(wanted, before, strict=False)):
+        raise ValueError(f"shape must be {tuple(before)}, or larger in some modes, got {wanted}.")
+    return [np.concatenate([np.arange(old), np.full(new - old, NEW)]) for old, new in zip(before, wanted, strict=True)]
 
 
 def _entries(places: Places, shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from undertow.inputs.labels.names import FREE, Label, Labels, check_distinct, is_free, shown
 from undertow.inputs.labels.placing import axes_of
 from undertow.inputs.labels.slices import parsed
+from undertow.ladder import rung
 
 MOST_LABELS = 4096
 """Places that a mode grows to."""
@@ -39,17 +40,6 @@ class Grown:
     def changed(self) -> bool:
         """Whether anything but a name has changed."""
         return any((where < 0).any() for where in self.places)
-
-
-def rung(size: int) -> int:
-    """The next size of the ladder 1, 2, 3, 4, 6, 8, 12, 16, 24, …: at most a third of the places is free.
-
-    Examples:
-        >>> [rung(size) for size in (5, 9, 13, 100)]
-        [6, 12, 16, 128]
-    """
-    power = 1 << (size - 1).bit_length()
-    return power * 3 // 4 if power >= 4 and size <= power * 3 // 4 else power
 
 
 def joined(labels: Labels, shape: Sequence[int], new: Sequence[Sequence[Label]], most: int = MOST_LABELS) -> Grown:

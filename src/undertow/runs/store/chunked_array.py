@@ -15,24 +15,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.runs.store.folder import replace_file
+from undertow.runs.store.growth import Growth, chunk_name
 
 COMPRESSION: dict[str, Any] = {"cname": "zstd", "clevel": 1, "shuffle": "shuffle", "blocksize": 0}
 """Higher levels take two to four times as long and save one to four per cent."""
 
 
 class ChunkedArray:
-    """Rows of one variable, (T, *shape)."""
+    """Rows of one variable, (T, *shape).
 
-    def __init__(self, folder: Path, dtype: str, shape: Sequence[int], chunk: int, *, checksums: bool) -> None:
+    Args:
+        folder: Of the array.
+        dtype: Of its numbers, or "str".
+        growth: Shapes of rows; the first is that of a chunk, without time.
+        chunk: Rows in a chunk.
+        checksums: Whether chunks end in one.
+    """
+
+    def __init__(self, folder: Path, dtype: str, growth: Growth, chunk: int, *, checksums: bool) -> None:
         self.folder = folder
         self.length = 0
+        self.growth = growth
         self._text = dtype == "str"
         self._dtype = np.dtype(object if self._text else dtype)
-        self._shape = tuple(shape)
+        self._block_shape = growth.steps[0][1]
         self._chunk = chunk
         self._checksums = checksums
         self._tail: list[Any] = []
         self._dirty = False
+
+    def grow(self, shape: Sequence[int]) -> None:
+        """Rows have this shape from here on; those before lack what is added."""
+        self.growth = self.growth.then(self.length, shape)
+        self._tail = [_padded(row, shape) for row in self._tail]
+        self._dirty = bool(self._tail)
 
     def append(self, row: Any) -> None:
         """Take one more row; a chunk that is full is written immediately."""
@@ -47,51 +63,77 @@ class ChunkedArray:
         """Write the unfinished chunk too, as it is now."""
         if self._dirty and self._tail:
             index = (self.length - 1) // self._chunk
-            content = _encode(self._block(), self._text)
-            replace_file(self._path(index), content + _checksum(content) if self._checksums else content)
+            for block in self.growth.blocks(index, self._chunk, self._block_shape):
+                content = _encode(self._block(block), self._text)
+                path = self.folder / chunk_name(index, block)
+                replace_file(path, content + _checksum(content) if self._checksums else content)
         self._dirty = False
 
     def cut(self, length: int) -> None:
         """Drop all rows from ``length`` on and be ready to append there."""
         first = length // self._chunk
         kept = length % self._chunk
-        name = re.compile(r"c\.(\d+)" + r"\.0" * len(self._shape))
-        chunks = {int(found[1]): path for path in self.folder.glob("c.*") if (found := name.fullmatch(path.name))}
-        if missing := set(range(first + bool(kept))) - set(chunks):
-            raise FileNotFoundError(f"chunk {min(missing)} is not there")
+        wanted = {
+            chunk_name(index, block): index
+            for index in range(first + bool(kept))
+            for block in self.growth.blocks(index, self._chunk, self._block_shape)
+        }
+        name = re.compile(r"c\.\d+" + r"\.\d+" * len(self._block_shape))
+        there = {path.name for path in self.folder.glob("c.*") if name.fullmatch(path.name)}
+        if missing := [chunk for chunk in wanted if chunk not in there]:
+            raise FileNotFoundError(f"chunk {missing[0].removeprefix('c.').split('.')[0]} is not there")
         if self._checksums:
-            for index in range(first):
-                self._read(index)
-        self._tail = []
-        if kept:
-            rows = _decode(self._read(first), self._dtype, self._text)
-            rows = rows.reshape(self._chunk, *self._shape)[:kept]
-            self._tail = list(rows) if self._text else [np.array(row) for row in rows]
+            for chunk, index in wanted.items():
+                if index < first:
+                    self._read(chunk)
+        self._tail = self._read_tail(first, kept)
         self.length = length
         self._dirty = bool(kept)  # the chunk on disk may hold rows that were dropped just now
-        for index, path in chunks.items():
-            if index >= first + bool(kept):
-                path.unlink()
+        for chunk in there - set(wanted):
+            (self.folder / chunk).unlink()
 
-    def _read(self, index: int) -> bytes:
+    def _read_tail(self, index: int, kept: int) -> list[Any]:
+        """The first rows of a chunk, from all files that they lie in."""
+        if not kept:
+            return []
+        shape = self.growth.shape
+        whole = np.empty((kept, *shape), self._dtype)
+        for block in self.growth.blocks(index, self._chunk, self._block_shape):
+            rows = _decode(self._read(chunk_name(index, block)), self._dtype, self._text)
+            rows = rows.reshape(self._chunk, *self._block_shape)[:kept]
+            where = self._where(block, shape)
+            whole[(slice(None), *where)] = rows[(slice(None), *(slice(at.stop - at.start) for at in where))]
+        return list(whole) if self._text else [np.array(row) for row in whole]
+
+    def _where(self, block: Sequence[int], shape: Sequence[int]) -> tuple[slice, ...]:
+        """Of a row, what lies in one file."""
+        sizes = zip(block, self._block_shape, shape, strict=True)
+        return tuple(slice(number * size, min((number + 1) * size, most)) for number, size, most in sizes)
+
+    def _read(self, name: str) -> bytes:
         """The content of a chunk, less its checksum, which must be right."""
-        path = self._path(index)
-        content = path.read_bytes()
+        content = (self.folder / name).read_bytes()
         if not self._checksums:
             return content
         if _checksum(content[:-4]) != content[-4:]:
-            raise ValueError(f"the checksum of {path.name} differs")
+            raise ValueError(f"the checksum of {name} differs")
         return content[:-4]
 
-    def _block(self) -> NDArray[Any]:
-        """The unfinished chunk in full size, padded with what zarr takes for absent."""
+    def _block(self, block: Sequence[int]) -> NDArray[Any]:
+        """One file of the unfinished chunk in full size, padded with what zarr takes for absent."""
         filler: Any = "" if self._text else (np.nan if self._dtype.kind == "f" else 0)
-        block = np.full((self._chunk, *self._shape), filler, self._dtype)
-        block[: len(self._tail)] = self._tail
-        return block
+        whole = np.full((self._chunk, *self._block_shape), filler, self._dtype)
+        where = self._where(block, self.growth.shape)
+        inside = (slice(len(self._tail)), *(slice(at.stop - at.start) for at in where))
+        whole[inside] = [row[where] for row in self._tail] if where else self._tail
+        return whole
 
-    def _path(self, index: int) -> Path:
-        return self.folder / ".".join(["c", str(index), *["0"] * len(self._shape)])
+
+def _padded(row: NDArray[Any], shape: Sequence[int]) -> NDArray[Any]:
+    """With what was not there yet: nothing is known of it."""
+    padded = np.full(shape, np.nan, row.dtype)
+    padded[tuple(map(slice, row.shape))] = row
+    return padded
 
 
 def _encode(block: NDArray[Any], text: bool) -> bytes:

@@ -6,11 +6,12 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from undertow.runs.store.growth import Growth
 from undertow.runs.store.times import Times
 from undertow.sources.capacity import LabelSlots
 
@@ -54,6 +55,7 @@ FLAGS, INCIDENTS, INCIDENT = "flags", "incidents", "incident"
 _CHUNK_BYTES = 4 * 2**20  # of one variable: small enough to be held twice, large enough to be read quickly
 _MOST_SLICES = 1024  # a chunk of tiny slices is closed too, now and then
 _STEP_CHUNK = 4096
+_GROWTH = 16  # times as many rows as at first, for which a chunk is small enough
 
 
 class ArrayLayout(NamedTuple):
@@ -85,6 +87,8 @@ class Layout:
     """Of a tracker: their weights are kept, and what it noticed beyond single entries."""
     region_modes: int = 0
     """The first modes of a picture, in which flagged entries that touch are one alert; 0 where each entry is one."""
+    first: tuple[int, ...] = ()
+    """Shape of the first slice, where others may be larger: that of chunks."""
     units: str = ""
     """Of the values; "" where they are not known. They are written with the arrays, and make no other store."""
 
@@ -116,16 +120,27 @@ class Layout:
         pairs = zip(self.dims, self.labels, strict=True)
         return {dim: labels.taken for dim, labels in pairs if isinstance(labels, LabelSlots)}
 
+    def grown(self, growth: Growth) -> Layout:
+        """With larger slices, in the same chunks."""
+        return replace(self, shape=growth.shape, first=growth.steps[0][1])
+
     def coordinates(self) -> dict[str, Sequence[str | int | float]]:
         """Labels by the dimension that they belong to, where there are any."""
-        named = dict(zip((*self.dims, PREDICTOR), (*self.labels, self.predictors), strict=True))
+        named = dict(zip((*self.dims, PREDICTOR), (*self.labels_now, self.predictors), strict=True))
         return {dim: labels for dim, labels in named.items() if labels}
+
+    @property
+    def labels_now(self) -> tuple[Sequence[str | int | float] | None, ...]:
+        """Of as many rows as slices have: more may be known by now, of slices that are still to come."""
+        pairs = zip(self.labels, self.shape, strict=True)
+        return tuple(one.up_to(size) if isinstance(one, LabelSlots) else one for one, size in pairs)
 
     def identity(self) -> dict[str, Any]:
         """Its canonical form, ready for JSON; labels by their digest, since there may be millions."""
         digest = hashlib.sha256(json.dumps(self.labels, default=str).encode()).hexdigest()
         identity = {**vars(self), "labels": digest, "times": self.times.kind}
         del identity["units"]
+        del identity["first"]
         if not self.checksums:
             del identity["checksums"]  # as it was in the checkpoints of such stores
         if not self.predictors:
@@ -133,6 +148,12 @@ class Layout:
         if not self.region_modes:
             del identity["region_modes"]  # likewise
         return identity
+
+
+def chunked_shape(shape: Sequence[int], labels: Sequence[Any]) -> tuple[int, ...]:
+    """Shape of the slices that the length of chunks is for: where labels may come, larger than the first."""
+    pairs = zip(shape, labels, strict=True)
+    return tuple(min(one.most, _GROWTH * n) if isinstance(one, LabelSlots) else n for n, one in pairs)
 
 
 def chunk_length(shape: Sequence[int], precision: Precision, checkpoint_every: int | None) -> int:

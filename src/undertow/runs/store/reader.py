@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 
 from undertow.runs.errors import StoreError, reason
 from undertow.runs.store.alerts import read_alerts
+from undertow.runs.store.growth import chunk_names
 from undertow.runs.store.incidents import read_incidents
 from undertow.runs.store.layout import PREDICTOR, SLICE_VARIABLES, WEIGHTS
 
@@ -153,7 +154,7 @@ def open_store(path: Path, *, filled: bool = False) -> StoredRun:
     if not {"rank", "noise_std", "status"} <= found:
         raise StoreError(f"{path} is a Zarr group, but none that undertow run wrote")
     for name in dataset.variables:
-        if missing := missing_chunk(path / str(name), dataset[name]):
+        if missing := missing_chunk(path / str(name), dataset[name], dataset.attrs):
             raise _damaged(path, f"{name}/{missing} is missing")  # zarr would fill its place without a word
     run = StoredRun(path, dataset)
     if filled and not run.length:
@@ -163,14 +164,19 @@ def open_store(path: Path, *, filled: bool = False) -> StoredRun:
     return run
 
 
-def missing_chunk(folder: Path, variable: Any) -> str | None:
-    """The first chunk of an array that is not there, by its name; None if all are."""
+def missing_chunk(folder: Path, variable: Any, attributes: Mapping[str, Any]) -> str | None:
+    """The first chunk of an array that is not there, by its name; None if all are.
+
+    Args:
+        folder: Of the array.
+        variable: The array.
+        attributes: Of the store.
+    """
     chunks = variable.encoding.get("chunks")
     if not chunks or not variable.size:
         return None
     there = set(os.listdir(folder)) if folder.is_dir() else set()
-    names = (".".join(["c", str(index), *["0"] * (len(chunks) - 1)]) for index in range(-(-len(variable) // chunks[0])))
-    return next((name for name in names if name not in there), None)
+    return next((name for _, name in chunk_names(variable.shape, chunks, attributes) if name not in there), None)
 
 
 def _damaged(folder: Path, why: str) -> StoreError:

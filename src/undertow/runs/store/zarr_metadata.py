@@ -39,11 +39,14 @@ def documents(layout: Layout) -> Documents:
         )
 
     for name, array in layout.arrays().items():
-        made = create(name, array.dims, (0, *array.shape), (array.chunk, *array.shape), array.dtype)
+        rows = layout.first if layout.first and name in layout.keep else array.shape
+        made = create(name, array.dims, (0, *array.shape), (array.chunk, *rows), array.dtype)
         made.attrs.update(array.attributes)
+    first = dict(zip(layout.dims, layout.first, strict=False))
     for dim, labels in layout.coordinates().items():
         column, size = label_column(labels), len(labels)
-        create(dim, (dim,), (size,), (size,), "str" if column.dtype == object else column.dtype.str)[:] = column
+        chunk = first.get(dim, size)
+        create(dim, (dim,), (size,), (chunk,), "str" if column.dtype == object else column.dtype.str)[:] = column
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that other readers may not know consolidated metadata; they need not
         zarr.consolidate_metadata(group.store, zarr_format=3)

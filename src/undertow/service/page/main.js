@@ -303,8 +303,14 @@ async function fetchStreams() {
   if (state.stream && !streams.some((one) => one.name === state.stream.name)) { state.stream = null; at("main").hidden = true; }
   if (!state.stream && streams.length) await choose(streams.some((one) => one.name === wanted) ? wanted : streams[0].name);
 }
+async function grew() {
+  if (state.growing) return;
+  state.growing = true;
+  try { await choose(state.stream.name); } catch { /* the next frame tries again */ } finally { state.growing = false; }
+}
 function onFrame(frame) {
   if (!state.stream || frame.stream !== state.stream.name) return;
+  if (frame.data.length !== state.stream.shape.reduce((a, b) => a * b, 1)) return grew(); // labels have come
   state.stream.next = frame.sequence + 1;
   if (state.live) { state.frame = frame; drawSoon(); }
   const now = performance.now();

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.sources.base import JSON, Label, StreamError
-from undertow.sources.capacity import LabelSlots
+from undertow.sources.capacity import GROWS_TO, LabelSlots
 from undertow.sources.errors import MAX_SLICE_ENTRIES, shortened
 from undertow.sources.formats.base import Raw, Source, count_in
 from undertow.sources.formats.counted import Counted
@@ -50,7 +50,8 @@ class Table(Source):
                 "choose other columns for the modes, or give the labels that matter"
             )
         super().__init__(rows.name, sizes, rows.columns.modes, tuple(labels))
-        self._most_rows = max(_MAX_SLICE_ROWS, 2 * math.prod(sizes))
+        self._most = tuple(known.most if isinstance(known, LabelSlots) else len(known) for known in labels)
+        self._most_rows = max(_MAX_SLICE_ROWS, 2 * math.prod(self._most))
         self._check_rows(max(survey.counts.values(), default=0) if survey is not None else 0, rows)
         self._rows, self.is_pipe, self._rule = rows, rows.is_pipe, options.duplicates
         self._numbers = [{str(label): number for number, label in enumerate(known)} for known in labels]
@@ -89,11 +90,13 @@ class Table(Source):
             done = count_in(position, "slice", self.name)
             self.notices.append(history.unchecked())
         slices = counted = 0
+        shape = self.shape
         for each in self._slices_sorted() if self._must_sort else self._slices_in_order():
             added = 0
             if slices + 1 == done and history.is_known:  # the last slice done: has its time got more rows since?
                 added = counted + len(each.values) - rows
                 each = each.first(rows - counted)
+            shape = self._shape_with(each.entries, shape)
             history.add(*each.content())
             slices, counted = slices + 1, counted + len(each.values)
             if slices == done and history.is_known:
@@ -103,7 +106,7 @@ class Table(Source):
                 self._note_reopened(each.time, added)
             if slices > done:
                 marks: dict[str, JSON] = {"slices": slices, "rows": counted, **history.marks()}
-                yield self._raw(each, each.after | marks)
+                yield self._raw(each, each.after | marks, shape)
         if slices < done:
             raise history.ended_early()
 
@@ -122,7 +125,7 @@ class Table(Source):
     def _read_unchecked(self, position: Mapping[str, JSON]) -> Iterator[Raw]:
         """From a position of an earlier version, which has no digest."""
         for each in self._slices_in_order(*(count_in(position, key, self.name) for key in ("place", "skip"))):
-            yield self._raw(each, each.after)
+            yield self._raw(each, each.after, self.shape)
 
     def _slices_in_order(self, start: int = 0, skip: int = 0) -> Iterator[_Rows]:
         """Successive rows of one time. In a followed table those of the newest time wait until the next begins."""
@@ -161,9 +164,17 @@ class Table(Source):
             block = self._sorted.slice(index)
             yield _Rows(time, block["entry"], block["value"], {"slice": index + 1})
 
-    def _raw(self, rows: _Rows, after: dict[str, JSON]) -> Raw:
+    def _raw(self, rows: _Rows, after: dict[str, JSON], shape: tuple[int, ...]) -> Raw:
         time = plain_time(rows.time)
-        return Raw(time, after, lambda: self._dense(time, rows.entries, rows.values))
+        return Raw(time, after, lambda: self._dense(time, rows.entries, rows.values, shape))
+
+    def _shape_with(self, entries: NDArray[np.int64], shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Of slices that have room for these entries, too: by what was read so far alone, so the same on every way."""
+        if not any(self._slots) or not len(entries):
+            return shape
+        taken = [int(where.max()) + 1 for where in np.unravel_index(entries, self._most)]
+        modes = zip(shape, self._slots, taken, strict=True)
+        return tuple(size if slots is None else max(size, slots.size(most)) for size, slots, most in modes)
 
     def _check_rows(self, count: int, rows: Rows) -> None:
         """The rows of one time are held in memory together."""
@@ -190,14 +201,15 @@ class Table(Source):
         full = self._without_slot.rows
         names = ", ".join(dim for dim, slots in zip(self.dims, self._slots, strict=True) if slots is not None)
         rows = "1 row was" if full == 1 else f"{full} rows were"
-        why = f"since {names} had no slot free for their labels: give a larger --capacity"
+        most = ", ".join(str(slots.most) for slots in self._slots if slots is not None)
+        why = f"since {names} had no slot free for their labels: give a larger --capacity than {most}"
         said = f"{rows} left out of {self.name}, {why}"
         return [*self._rows.left_out(), *([said] if full else [])]
 
     def _entries(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The index of each row's entry in a flattened slice, and its value: NaN where a label is not known."""
         flat, known = np.zeros(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.bool_)
-        modes = zip(self.dims, self.shape, self._numbers, self._slots, batch.modes, strict=True)
+        modes = zip(self.dims, self._most, self._numbers, self._slots, batch.modes, strict=True)
         for dim, size, numbers, slots, mode in modes:
             texts = mode.dictionary.to_pylist()
             if slots is not None:
@@ -219,10 +231,14 @@ class Table(Source):
                 known &= ~unknown
         return flat, batch.values if known.all() else np.where(known, batch.values, np.nan)
 
-    def _dense(self, time: Any, entries: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _dense(
+        self, time: Any, entries: NDArray[np.int64], values: NDArray[np.float64], shape: tuple[int, ...]
+    ) -> NDArray[np.float64]:
         seen = ~np.isnan(values)
         entries, values = entries[seen], values[seen]
-        flat = np.full(math.prod(self.shape), np.nan)
+        if shape != self._most:
+            entries = np.ravel_multi_index(np.unravel_index(entries, self._most), shape)
+        flat = np.full(math.prod(shape), np.nan)
         different, first = np.unique(entries, return_index=True)
         if len(different) == len(entries):
             flat[entries] = values
@@ -235,7 +251,7 @@ class Table(Source):
             flat[entries] = values  # in their order: the last stays
         else:
             again = np.setdiff1d(np.arange(len(entries)), first)[0]
-            where = np.unravel_index(int(entries[again]), self.shape)
+            where = np.unravel_index(int(entries[again]), shape)
             labels = ", ".join(str((known or ())[int(i)]) for known, i in zip(self.labels, where, strict=True))
             self._rows.bad(
                 ("repeated", str(time)),
@@ -244,7 +260,7 @@ class Table(Source):
                 "use --duplicates sum (duplicates='sum'), mean or last, or keep one",
             )
             flat[different] = values[first]
-        return flat.reshape(self.shape)
+        return flat.reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,9 +297,10 @@ def open_table(rows: Rows, options: SourceOptions, first_pass: Rows | None) -> T
     for number, mode in enumerate(rows.columns.modes):
         given = (options.labels or {}).get(mode)
         if (capacity := (options.capacity or {}).get(mode)) is not None:
-            if given is not None and len(given) > capacity:
-                raise StreamError(f"capacity of {mode} must hold its {len(given)} labels, got {capacity}: give more")
-            labels.append(LabelSlots(capacity, given or ()))
+            first, most = capacity if isinstance(capacity, tuple) else (capacity, GROWS_TO)
+            if given is not None and len(given) > first:
+                raise StreamError(f"capacity of {mode} must hold its {len(given)} labels, got {first}: give more")
+            labels.append(LabelSlots(first, given or (), most))
         elif given is not None:
             labels.append(given)
         elif survey is not None:
@@ -296,9 +313,22 @@ def open_table(rows: Rows, options: SourceOptions, first_pass: Rows | None) -> T
         unknown = [key for key in getattr(options, name) or {} if key not in rows.columns.modes]
         if unknown:
             raise StreamError(f"{name} names {shortened(unknown)}, but the modes are {', '.join(rows.columns.modes)}")
+    _bound(labels)
     table = Table(rows, labels, options, survey)
     table.time_zone = None if first_pass is None else first_pass.time_zone
     return table
+
+
+def _bound(labels: Sequence[tuple[Label, ...] | LabelSlots]) -> None:
+    """Let several modes that grow not grow beyond the largest slice together."""
+    slots = [known for known in labels if isinstance(known, LabelSlots)]
+    while math.prod(known.most if isinstance(known, LabelSlots) else len(known) for known in labels) > (
+        MAX_SLICE_ENTRIES
+    ):
+        widest = max(slots, key=lambda known: known.most / known.first, default=None)
+        if widest is None or widest.most == widest.first:
+            return  # too many at first: the table says so
+        widest.most = max(widest.first, widest.most // 2)
 
 
 def _as_labels(texts: list[str]) -> tuple[Label, ...]:

@@ -47,6 +47,9 @@ class PreparedStream:
             self._parts[mode] = selecting.indices(part, source.shape[mode], source.labels[mode], source.dims[mode])
         cut = tuple(size if part is None else len(part) for size, part in zip(source.shape, self._parts, strict=True))
         self.shape = new_shape(preparation.resize, cut, source.dims, source.name)
+        self._grows = any(isinstance(known, LabelSlots) for known in source.labels)
+        if self._grows and (self.shape != cut or mask is not None):
+            raise StreamError("resize and mask need the size of a slice, and capacity lets it grow: leave one out")
         labels = map(_kept_labels, source.labels, self._parts, cut, self.shape)
         self.labels = tuple(map(self._encodable, source.dims, labels))
         self._resizer = Resizer(cut, self.shape)
@@ -147,7 +150,7 @@ class PreparedStream:
                     if values is not None:
                         for time in keeper.missing_before(raw.time):
                             keeper.record(time)
-                            yield Item(np.full(self.shape, np.nan), time, _position(index, inner, keeper))
+                            yield Item(np.full(values.shape, np.nan), time, _position(index, inner, keeper))
                         keeper.record(raw.time)
                         yield Item(values, raw.time, _position(index + 1, raw.position, keeper))
                 index, inner = index + 1, raw.position
@@ -254,7 +257,7 @@ class PreparedStream:
     def _values(self, raw: Raw, index: int) -> NDArray[np.floating[Any]]:
         array = np.asarray(raw.load())
         check_real(self.name, array.dtype)
-        if array.shape != self._source.shape:
+        if array.shape != self._source.shape and not self._grows:
             raise BadInputError(
                 f"{self.name} must have slices of one shape, {self._source.shape}, but slice {index} has "
                 f"{array.shape}: resize or leave it out"
@@ -268,7 +271,8 @@ class PreparedStream:
             values[_equal(array, missing)] = np.nan
         if mask is not None:
             values[~self._cut(mask)] = np.nan
-        return self._resizer(values if array.dtype.kind in "biu" else self._without_infinity(values, index))
+        values = values if array.dtype.kind in "biu" else self._without_infinity(values, index)
+        return values if self._grows else self._resizer(values)
 
     def _cut(self, array: NDArray[Any]) -> NDArray[Any]:
         for mode, part in enumerate(self._parts):

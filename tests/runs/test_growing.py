@@ -1,0 +1,145 @@
+"""Labels that come while a run goes on: slices grow, and the store with them."""
+
+from contextlib import closing
+
+import numpy as np
+import pytest
+import xarray
+from stubs import GrowingStream, StubModel, everything_in, load_stub
+
+import undertow as ut
+from undertow.runs import RunError, run
+from undertow.runs.store.reader import open_store
+from undertow.runs.verify import verify
+from undertow.sources import open_stream
+
+
+def grown(store, length=20, resume=False, model=None, **options):
+    options = {"checkpoint_every": 4, "keep": "mean,data", "alerts": "csv", "threshold": 0.9, **options}
+    return run(GrowingStream(length), model or StubModel(), store=store, load=load_stub, resume=resume, **options)
+
+
+def test_a_store_grows_and_says_since_when(tmp_path):
+    summary = grown(tmp_path / "store")
+    assert summary.notices[:3] == tuple(f"site has {n} slots from slice {t} on" for n, t in ((3, 3), (4, 6), (6, 9)))
+    dataset = xarray.open_zarr(tmp_path / "store", consolidated=True)
+    assert dataset["data"].shape == (20, 8, 4)
+    assert dataset["site"].values.tolist() == [*(f"r{number}" for number in range(8))]
+    for index, item in enumerate(GrowingStream(20).slices()):
+        rows = len(item.values)
+        np.testing.assert_array_equal(dataset["data"][index, :rows], item.values.astype(np.float32))
+        assert np.isnan(dataset["data"][index, rows:]).all()
+        assert not np.isnan(dataset["mean"][index, :rows]).any()
+    alerts = (tmp_path / "store" / "alerts.csv").read_text()
+    assert any(f",r{number}," in alerts for number in range(3, 8))
+    assert "free" not in alerts
+    assert not verify(tmp_path / "store").damage
+
+
+def test_whatever_was_written_is_not_written_anew(tmp_path):
+    grown(tmp_path / "store", 9)
+    before = everything_in(tmp_path / "store")
+    grown(tmp_path / "store", 20, resume=True)
+    after = everything_in(tmp_path / "store")
+    whole = [name for name in before if name.startswith(("mean/c.0", "mean/c.1", "data/c.0", "data/c.1"))]
+    assert len(whole) == 8  # two chunks along time of two chunks of rows, twice
+    assert all(before[name] == after[name] for name in whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alerts", ["parquet", pytest.param("jsonl", marks=pytest.mark.full)])
+def test_stopped_after_any_slice_it_goes_on_as_if_it_had_not(tmp_path, alerts):
+    grown(tmp_path / "whole", alerts=alerts)
+    for length in range(1, 20, 3):
+        grown(tmp_path / "store", length, resume=True, alerts=alerts)
+        assert xarray.open_zarr(tmp_path / "store")["mean"].shape[:2] == (
+            length,
+            GrowingStream().labels[0].size(2 + (length - 1) // 3),
+        )
+    grown(tmp_path / "store", resume=True, alerts=alerts)
+    found, wanted = (
+        {name: content for name, content in everything_in(tmp_path / name).items() if "checkpoint" not in name}
+        for name in ("store", "whole")
+    )
+    assert found == wanted
+
+
+def test_a_chunk_that_is_missing_is_missed(tmp_path):
+    grown(tmp_path / "store")
+    (tmp_path / "store" / "mean" / "c.3.2.0").unlink()
+    with pytest.raises(Exception, match=r"mean/c\.3\.2\.0 is missing"):
+        open_store(tmp_path / "store")
+    assert verify(tmp_path / "store").damage == ("mean/c.3.2.0 is missing",)
+    with pytest.raises(RunError, match=r"mean in .* is missing or damaged"):
+        grown(tmp_path / "store", 30, resume=True)
+
+
+def test_a_model_that_cannot_grow_says_what_to_do(tmp_path):
+    class Fixed(StubModel):
+        extend = property()
+
+    with pytest.raises(RunError, match=r"Fixed has no method extend\(shape\).*larger --capacity"):
+        grown(tmp_path / "store", model=Fixed())
+    assert xarray.open_zarr(tmp_path / "store")["mean"].shape == (3, 2, 4)
+
+
+def test_a_million_labels_are_bounded_and_said(tmp_path):
+    labels = 5000
+    path = tmp_path / "a.csv"
+    path.write_text("t,a,x\n0,p,1\n1,q,2\n" + "".join(f"2,{n},1\n" for n in range(labels)))
+    with closing(open_stream(path, time="t", modes="a", value="x", capacity="a=2")) as stream:
+        sizes = [item.values.size for item in stream.slices()]
+        assert sizes == [2, 2, 4096]
+        assert any(f"{labels + 2 - 4096} rows were left out of a.csv" in one for one in stream.notices)
+    path.write_text("t,a,b,c,x\n0,p,p,p,1\n")
+    with closing(open_stream(path, time="t", modes="a,b,c", value="x", capacity=["a=2", "b=2", "c=2..64"])) as stream:
+        most = [labels.most for labels in stream.labels]
+    assert np.prod(most) <= 2**28
+    assert most == [2048, 2048, 64]
+
+
+def moving(folder, last, slices=24):
+    """Flows of a few routers; the last ones come when half of the slices are over."""
+    lines = ["t,src,dst,bytes"]
+    for t in range(slices):
+        for i in range(5 if t < slices // 2 else 5 + last):
+            for j in range(4):
+                draw = np.random.default_rng((t, i, j))
+                lines.append(f"{t},r{i},d{j},{10 * (1 + i) * (1 + j) * (1 + 0.2 * np.sin(t / 3)) + draw.normal():.4f}")
+    (folder / "a.csv").write_text("\n".join([*lines, ""]))
+    return folder / "a.csv"
+
+
+def flows(path, store, capacity, model=None, **options):
+    labels = {"dst": [f"d{j}" for j in range(4)]}
+    with closing(
+        open_stream(path, time="t", modes="src,dst", value="bytes", capacity=capacity, labels=labels)
+    ) as stream:
+        return run(stream, model or ut.Tracker(), store=store, checkpoint_every=5, **options)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("new", [ut.Tracker, lambda: ut.RobustCP(max_rank=3, window=6)])
+def test_a_router_that_comes_changes_nothing_for_the_others_and_is_learned(tmp_path, new):
+    path = moving(tmp_path, 2)
+    flows(path, tmp_path / "grown", "src=5", new())
+    flows(path, tmp_path / "wide", "src=8", new())  # with slots from the beginning
+    found, wanted = (xarray.open_zarr(tmp_path / name) for name in ("grown", "wide"))
+    away = np.abs(found["mean"][:, :5] - wanted["mean"][:, :5]) / wanted["std"][:, :5]
+    assert float(away[:13].max()) < 1e-2
+    error = np.abs(found["mean"][-1, 5:7] - found["data"][-1, 5:7]) / np.abs(found["data"][-1, 5:7])
+    assert float(error.median()) < 0.1
+
+
+@pytest.mark.full
+def test_a_tracker_whose_stream_grows_resumes_bit_for_bit(tmp_path):
+    path = moving(tmp_path, 2)
+    flows(path, tmp_path / "whole", "src=5")
+    for limit in (3, 12, 13, 19):
+        flows(path, tmp_path / "store", "src=5", resume=True, limit=limit)
+    flows(path, tmp_path / "store", "src=5", resume=True)
+    found, wanted = (
+        {name: content for name, content in everything_in(tmp_path / name).items() if "checkpoint" not in name}
+        for name in ("store", "whole")
+    )
+    assert found == wanted
