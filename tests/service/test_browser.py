@@ -69,6 +69,21 @@ def test_an_anomaly_is_one_incident_that_can_be_jumped_to_and_answered(browser, 
         assert serious(browser) == []
 
 
+def test_the_page_goes_on_when_a_router_comes_for_which_there_was_no_row(browser, tmp_path):
+    with running(tmp_path / "s.db") as address, Client(address) as client:
+        client.create("flows", (2, 3), dims=["router", "port"], labels=[["a", None], ["x", "y", "z"]])
+        for x in np.random.default_rng(0).normal(10, 1, (4, 1, 3)):
+            client.push("flows", x, labels=[["a"], None])
+        browser.get(address + "/#flows")
+        until(browser, "undertow.frame && undertow.frame.sequence === 3 && undertow.frame.data.length === 6")
+        client.push("flows", np.ones((3, 3)), labels=[["b", "c", "d"], None])
+        until(browser, "undertow.frame && undertow.frame.sequence === 4 && undertow.stream.shape[0] === 4")
+        until(browser, "[...document.querySelectorAll('.rows i')].some(one => one.textContent === 'd')")
+        browser.execute_script("const t = document.getElementById('time'); t.value = 1; t.oninput()")
+        until(browser, "undertow.frame.sequence === 1 && undertow.frame.data.length === 12")
+        assert serious(browser) == []
+
+
 ROWS = """
 const done = arguments[0];
 import("/page/chart.js").then(({ Chart }) => {
