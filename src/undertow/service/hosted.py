@@ -47,7 +47,7 @@ class Models:
         new: Makes one.
         load: Reads one back.
         update: One slice of each, with its time if a client named one.
-        fewest: From which number of models on it is quicker to update them together; each is answered immediately below.
+        fewest: From which number of models on updating them together is quicker; fewer are answered one by one.
     """
 
     new: Callable[[], Model]
