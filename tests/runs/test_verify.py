@@ -52,6 +52,21 @@ def test_a_flipped_bit_in_any_chunk_is_found_by_resuming(tmp_path):
     assert run_stub(tmp_path / "s", resume=True).slices == 30
 
 
+def test_damaged_metadata_of_an_array_are_found(tmp_path):
+    run_stub(tmp_path / "s")
+    document = tmp_path / "s/evidence/zarr.json"
+    whole = document.read_bytes()
+    for word in (b"{", b"float64", b"NaN", b"crc32c", b"ELBO"):
+        flip(document, whole.index(word))
+        (damage,) = verify(tmp_path / "s").damage
+        assert damage.startswith("evidence/zarr.json")
+        document.write_bytes(whole)
+    document.write_bytes(whole.replace(b" 30", b" 34"))  # a run was killed before it wrote the group's document
+    assert verify(tmp_path / "s").damage == ()
+    document.unlink()
+    assert verify(tmp_path / "s").damage == ("evidence/zarr.json is missing",)
+
+
 def test_a_missing_chunk_and_damaged_alerts_and_checkpoints_are_found(tmp_path):
     run_stub(tmp_path / "s")
     (tmp_path / "s/data/c.1.0.0").unlink()
