@@ -5,7 +5,7 @@ import sys
 import httpx
 import pytest
 from innovations import Drawn
-from stubs import StubStream, StubTracker, load_stub, minute, python_environment, reported_store
+from stubs import GrowingStream, StubStream, StubTracker, load_stub, minute, python_environment, reported_store
 
 from undertow.incidents import Incident
 from undertow.runs import run
@@ -35,6 +35,19 @@ def test_a_run_is_shown_while_it_goes_on(tmp_path):
         assert found["time"][1] == "2024-05-01T00:01:00.000Z"
         assert httpx.delete(f"{page.address}/api/streams/flows.csv").status_code == 403
         assert asked(page, "/api/streams/flows.csv")["labels"][0] == ["a", "b", "c"]
+
+
+def test_a_run_that_grows_is_shown_with_all_its_rows(tmp_path):
+    stream, model = GrowingStream(12), StubTracker()
+    with local_page() as page:
+        watched(page, "flows", stream, model, false_alarms="1/50")
+        run(stream, model, store=tmp_path / "s.zarr", load=load_stub, keep="mean")
+        settled(page, "flows", 12)
+        found = asked(page, "/api/streams/flows")
+        assert found["grown"] == [[0, [2, 4]], [3, [3, 4]], [6, [4, 4]], [9, [6, 4]]]
+        assert found["labels"][0] == ["r0", "r1", "r2", "r3", "r4", "(free 5)"]
+        assert len(asked(page, "/api/streams/flows/slices/11")["mean"]) == 6
+        assert len(asked(page, "/api/streams/flows/cell?position=4,0")["sequence"]) == 3
 
 
 def test_a_finished_run_is_shown(tmp_path):

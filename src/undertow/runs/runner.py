@@ -357,7 +357,7 @@ class Runner:
             false_alarms=None if asked is None else FalseAlarms.parse(asked).text,
             believed_after=getattr(self._model, "believed_after", None),
             newest_incidents=tuple(
-                one.said(self._stream.time_zone is not None)
+                one.said(getattr(self._stream, "time_zone", None) is not None)
                 for one in list(self._sinks.incidents.values())[-_MOST_INCIDENTS:]
             ),
             notices=tuple(self._notices),

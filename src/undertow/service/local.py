@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,7 @@ from undertow.service.settings import Limits, Settings
 from undertow.service.spec import NAME, Spec
 from undertow.service.store.base import Kept, KeptIncident, Write
 from undertow.service.streams import Stream, Streams
+from undertow.sources.capacity import any_slots
 
 _HISTORY = 2**30  # bytes of a finished run that the page can go back through
 
@@ -63,14 +65,16 @@ class LocalPage:
     def extend(self, shape: tuple[int, ...], labels: Sequence[Any]) -> None:
         """Rows for labels that have come."""
         assert self._stream is not None
-        named = tuple(
-            None if one is None else tuple(map(str, one))[:size] for one, size in zip(labels, shape, strict=True)
-        )
-        if shape != self._stream.spec.shape:
-            self._stream.spec = self._stream.spec.widened(self._number, shape, named)
+        spec = self._stream.spec
+        named = tuple(None if one is None else tuple(map(str, one))[:n] for one, n in zip(labels, shape, strict=True))
+        if shape != spec.shape:
+            self._stream.spec = spec.widened(self._number, shape, named)
             if self._incidents is not None:
-                self._incidents = grown(self._incidents, shape, self._stream.spec.names().labels)
-            self._streams.hub.incidents_changed(self._stream.name)
+                self._incidents = grown(self._incidents, shape)
+        elif named != spec.labels:
+            self._stream.spec = replace(spec, labels=named)
+        if self._incidents is not None and self._stream.spec is not spec:
+            self._incidents.names = self._stream.spec.names()
 
     def tell(self, incidents: Sequence[dict[str, Any]]) -> None:
         """Incidents that were found before, as `undertow.Incident.to_json` has them."""
@@ -160,7 +164,8 @@ def watched(
         def updated(x: Any, **given: Any) -> Any:
             time = noted.popleft() if noted else None
             result = update(x, **given)
-            page.extend(np.shape(x), source.labels)
+            if any_slots(source):
+                page.extend(np.shape(x), source.labels)
             page.show(time, np.asarray(x, np.float64), result)
             return result
 
