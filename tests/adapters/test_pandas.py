@@ -23,6 +23,30 @@ def frame():
     return pd.DataFrame(values, pd.date_range("2024", periods=8, tz="Europe/Berlin"), columns)
 
 
+@pytest.mark.parametrize("times", ["zone", "texts", "dates"])
+def test_long_frames_like_the_frame(times):
+    wide = frame().droplevel(0, axis=1).set_axis(list("abcdef"), axis=1).rename_axis(index="when", columns="room")
+    x = wide.stack().dropna().rename("celsius").reset_index().sample(frac=1, random_state=0)
+    if times != "zone":
+        x["when"] = x["when"].dt.tz_localize(None)
+    if times == "texts":
+        x["when"] = x["when"].dt.strftime("%Y-%m-%dT%H:%M")
+    flags = x.undertow.outliers(model=Model(), time="when")
+    assert flags.index.equals(x.index)
+    expected = wide.undertow.outliers(model=Model()).stack()
+    assert flags.sum() == (expected & wide.notna().stack()).sum()
+    assert flags[x["celsius"] == 500].all()
+    completed = x.undertow.completed(model=Model(), time="when")
+    assert list(completed) == ["when", "room", "celsius"]
+    assert len(completed) == wide.size
+    if times == "zone":
+        assert completed["when"].dtype == x["when"].dtype
+        both = completed.merge(x, on=["when", "room"])
+        assert len(both) == len(x)
+        np.testing.assert_array_equal(both["celsius_x"], both["celsius_y"])
+    assert completed["celsius"].notna().all()
+
+
 @pytest.mark.parametrize("columns", ["levels", "names"])
 def test_frames_like_the_frame(columns):
     x = frame() if columns == "levels" else frame().set_axis(list("abcdef"), axis=1)

@@ -157,6 +157,41 @@ def test_smoothing_combines_two_passes(monkeypatch):
     assert found.attrs["smooth"] == 1
 
 
+def test_smoothing_of_a_recording_larger_than_memory_goes_through_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(cleaning, "default_model", lambda *_: Plain())
+    monkeypatch.setattr(cleaning, "MOST_BYTES", 10**9)
+    given = array().assign_coords(time=pd.date_range("2024-03-30", periods=8, freq="h"))
+    here = ut.clean(given, smooth=True, false_alarms="1/1000")
+    monkeypatch.setattr(cleaning, "MOST_BYTES", 1000)
+    seen = []
+    there = ut.clean(
+        given.chunk(time=3),
+        smooth=True,
+        false_alarms="1/1000",
+        out=tmp_path / "out.zarr",
+        progress=lambda done, of: seen.append((done, of)),
+    )
+    assert dask.is_dask_collection(there["mean"].data)
+    xr.testing.assert_allclose(there.load(), here)
+    assert there.attrs == here.attrs
+    assert {name: one.attrs for name, one in there.items()} == {name: one.attrs for name, one in here.items()}
+    assert seen[-1] == (16, 16)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.zarr"]
+    with pytest.raises(RunError, match="out must be a new folder"):
+        ut.clean(given, smooth=True, out=tmp_path / "out.zarr")
+
+
+def test_what_smoothing_has_written_is_gone_where_it_failed(tmp_path, monkeypatch):
+    class Refuses(Plain):
+        def update(self, x):
+            raise ValueError("no")
+
+    monkeypatch.setattr(cleaning, "default_model", lambda *_: Refuses())
+    with pytest.raises(ValueError, match="no"):
+        ut.clean(X, smooth=True, out=tmp_path / "out.zarr")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_pass_backwards_sees_the_same_gaps(monkeypatch):
     seen = []
 
@@ -188,7 +223,7 @@ def test_the_pass_backwards_sees_the_same_gaps(monkeypatch):
         ({"X": array().to_dataset().assign(other=array())}, "holds several arrays"),
         (
             {"X": X, "smooth": True, "model": StubModel()},
-            "smooth begins twice with a new tracker .*, got model too: leave it out",
+            "smooth begins twice with a new tracker, got a model too: leave it out",
         ),
         ({"X": X, "believed_after": 9, "model": StubModel()}, "believed_after is for new trackers"),
         ({"X": X, "false_alarms": "often"}, "false_alarms must be a rate such as '1/day'"),
@@ -207,6 +242,17 @@ def test_options_that_there_are_not_are_refused():
         ut.clean(array(), tim="time")
     with pytest.raises(TypeError, match="clean has no option 'zzz': there are format, "):
         ut.clean(array(), zzz=1)
+
+
+def test_the_numbers_that_a_filter_leaves_are_no_times():
+    """Rows of a long frame that were sorted, sampled or filtered have an index of integers without a name."""
+    given = long().rename(columns={"time": "when"})
+    expected = ut.clean(given, model=Plain())
+    assert dict(expected.sizes) == {"when": 8, "src": 3, "dst": 4, "predictor": 3}
+    found = ut.clean(given.sample(frac=1, random_state=0), model=Plain())
+    xr.testing.assert_equal(found, expected)
+    years = wide().set_axis(list(range(1990, 1998)), axis=0)  # all are numbers: the index counts
+    assert ut.clean(years, model=Plain())["time"].values[0] == 1990
 
 
 def test_a_folder_that_holds_results_is_refused(tmp_path):

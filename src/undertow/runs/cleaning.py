@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from undertow.runs.bar import Tick, ticker
 from undertow.runs.default_model import default_model, extend, update
 from undertow.runs.entry import run
 from undertow.runs.errors import RunError
+from undertow.runs.on_disk import OnDisk
 from undertow.runs.options import pictures
 from undertow.runs.smoothing import Correlation, combined
 from undertow.runs.store.incidents import read_incidents
@@ -78,8 +80,9 @@ def clean(
         false_alarms: False incidents that are accepted, such as "1/day", "1/1000" slices or "fdr 10%"; with it the
             results have `incidents`: what is flagged, grouped over time, rows and slices.
         believed_after: Slices in a row after which a lasting change is believed, as `undertow.Tracker` has it.
-        out: Folder to write the results to (as `undertow.run` does), for recordings whose results do not fit into
-            memory; they are then read when they are used, by dask.
+        out: Folder to write the results to (as `undertow.run` does; with `smooth` a plain Zarr group, and beside it
+            eight times the recording for a while), for recordings whose results do not fit into memory; they are then
+            read when they are used, by dask.
         progress: Whether to show how far it is: True, False, or a function of slices done and slices in all. By default
             in terminals and notebooks.
         **reading: More options of `undertow.open_stream`: `modes`, `value`, `variable`, `select`, `gaps`, …
@@ -104,16 +107,13 @@ def clean(
     xarray = _xarray()
     if not 0 < threshold <= 1:
         raise RunError(f"threshold must be a probability above 0 and at most 1, got {threshold!r}")
-    if smooth and (out is not None or model is not None):
-        raise RunError(
-            "smooth begins twice with a new tracker and holds the whole first pass in memory for the second, got "
-            f"{'out' if model is None else 'model'} too: leave it out, or smooth parts of the recording with select"
-        )
+    if smooth and model is not None:
+        raise RunError("smooth begins twice with a new tracker, got a model too: leave it out")
     if believed_after is not None and model is not None:
         raise RunError("believed_after is for new trackers, got a model too: give it to the model, or leave model out")
     asked = None if false_alarms is None else _rate(false_alarms)
-    if out is not None and (Path(out) / "zarr.json").exists():
-        raise RunError(f"out must be a new folder, {out} holds results already: remove it, or name another")
+    if out is not None:
+        _check_folder(Path(out))
     _check_options(reading)
     if time is not None:
         reading["time"] = time
@@ -122,27 +122,37 @@ def clean(
         new = partial(default_model, pictures(stream) > 0, believed_after)
         tuned = {"false_alarms": asked, "believed_after": believed_after}
         tuned = {name: value for name, value in tuned.items() if value is not None}
-        if out is not None:
+        if out is not None and not smooth:
             return _stored(xarray, X, stream, model or new(), threshold, out, progress, tuned)
-        _check_size(stream)
         if smooth and any_slots(stream):
             raise RunError("smooth needs all labels before the first slice: leave capacity out, or smooth")
-        tick = ticker(progress, "cleaning")
+        tick, tuned = ticker(progress, "cleaning"), {"smooth": int(smooth), **tuned}
         watch = None if asked is None else Incidents(stream.shape, stream.labels, asked, dims=stream.dims)
+        if out is not None:
+            with TemporaryDirectory(prefix=".undertow-", dir=Path(out).parent) as work:
+                both = _smoothed(stream, new, tick, watch, Path(work))
+                made = _dataset(xarray, X, stream, both, threshold, tuned)
+                _portable(made).to_zarr(Path(work) / "made", zarr_format=3, consolidated=False)
+                os.replace(Path(work) / "made", out)
+            return xarray.open_zarr(out, consolidated=False)
+        _check_size(stream)
         found = _smoothed(stream, new, tick, watch) if smooth else _passed(stream, model or new(), tick, watch)
-        return _dataset(xarray, X, stream, found, threshold, {"smooth": int(smooth), **tuned})
+        return _dataset(xarray, X, stream, found, threshold, tuned)
     finally:
         stream.close()
+
+
+Slices = list[NDArray[Any]] | OnDisk
 
 
 @dataclass(eq=False)
 class Pass:
     """What one pass over a stream gave, slice by slice."""
 
-    arrays: dict[str, list[NDArray[Any]]] = field(default_factory=lambda: {name: [] for name in KEPT})
-    innovations: list[NDArray[Any]] = field(default_factory=list)
+    arrays: dict[str, Slices] = field(default_factory=lambda: {name: [] for name in KEPT})
+    innovations: Slices = field(default_factory=list)
     times: list[Any] = field(default_factory=list)
-    values: list[NDArray[Any]] = field(default_factory=list)
+    values: Slices = field(default_factory=list)
     status: list[str] = field(default_factory=list)
     weights: list[dict[str, float]] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
@@ -155,31 +165,41 @@ class Pass:
         for several in (self.values, *self.arrays.values()):
             for number, one in enumerate(several):
                 if one.shape != shape:
-                    several[number] = np.full(shape, np.nan, one.dtype)
-                    several[number][tuple(map(slice, one.shape))] = one
+                    wider = np.full(shape, np.nan, one.dtype)
+                    wider[tuple(map(slice, one.shape))] = one
+                    several[number] = wider
+
+    @classmethod
+    def on_disk(cls, folder: Path, name: str, watch: Incidents | None = None) -> Pass:
+        """With all that is large in files of a folder."""
+        arrays: dict[str, Slices] = {kept: OnDisk(folder / f"{name}-{kept}") for kept in KEPT}
+        others = (OnDisk(folder / f"{name}-{kept}") for kept in ("innovations", DATA))
+        return cls(arrays, next(others), values=next(others), watch=watch)
 
     def watched(self, result: Any, item: Item) -> None:
         """The newest slice as those see it who look for incidents."""
         changes = () if self.watch is None else self.watch.update(result, item.time, item.values)
         self.incidents |= {change.incident.id: change.incident for change in changes}
 
-    def add(self, result: Any, names: Names) -> None:
-        """One more slice, and what its entries are called."""
+    def add(self, result: Any, stream: Stream) -> None:
+        """One more slice of a stream."""
         for name, kept in self.arrays.items():
             kept.append(np.asarray(result.plain(name)))
         self.status.append(" ".join(result.status.codes) or "ok")
         self.weights.append(dict(result.weights))
-        self.events.append(in_words(getattr(result, "events", None), names))
+        events = getattr(result, "events", None)
+        names = None if events is None else Names.of(stream.shape, dims=stream.dims, coords=stream.labels)
+        self.events.append("" if names is None else in_words(events, names))
 
 
 def _passed(stream: Stream, model: Any, tick: Tick, watch: Incidents | None) -> Pass:
-    found, names = Pass(watch=watch), Names.of(stream.shape, dims=stream.dims, coords=stream.labels)
+    found = Pass(watch=watch)
     for item in stream.slices():
         if found.values and item.values.shape != found.values[-1].shape:
             extend(model, item.values.shape)
             found.watch = None if found.watch is None else grown(found.watch, item.values.shape)
         result = update(model, item.values, item.time)
-        found.add(result, names)
+        found.add(result, stream)
         found.watched(result, item)
         found.values.append(item.values)
         found.times.append(item.time)
@@ -192,26 +212,30 @@ def _passed(stream: Stream, model: Any, tick: Tick, watch: Incidents | None) -> 
     return found
 
 
-def _smoothed(stream: Stream, new: Callable[[], Any], tick: Tick, watch: Incidents | None) -> Pass:
+def _smoothed(
+    stream: Stream, new: Callable[[], Any], tick: Tick, watch: Incidents | None, folder: Path | None = None
+) -> Pass:
     """Both passes combined; status, weights and incidents are those of the pass forwards."""
-    forwards, model = Pass(watch=watch), new()
-    names = Names.of(stream.shape, dims=stream.dims, coords=stream.labels)
+    forwards, backwards = Pass(watch=watch), Pass()
+    if folder is not None:
+        forwards, backwards = Pass.on_disk(folder, "forwards", watch), Pass.on_disk(folder, "backwards")
+    model = new()
     twice = None if stream.length is None else 2 * stream.length
     for item in stream.slices():
         result = update(model, item.values, item.time)
-        forwards.add(result, names)
+        forwards.add(result, stream)
         forwards.watched(result, item)
-        forwards.innovations.append(result.plain("innovations"))
+        forwards.innovations.append(np.asarray(result.plain("innovations")))
         forwards.values.append(item.values)
         forwards.times.append(item.time)
         tick(len(forwards.times), twice)
     if not forwards.times:
         raise RunError(f"{stream.name} has no slices: give at least one time")
-    model, backwards, correlation = new(), Pass(), Correlation()
+    model, correlation = new(), Correlation()
     count = len(forwards.times)
     for number, index in enumerate(reversed(range(count))):
         result = update(model, forwards.values[index], _mirrored(forwards.times[index], forwards.times[-1]))
-        backwards.add(result, names)
+        backwards.add(result, stream)
         correlation.add(forwards.innovations[index], result.plain("innovations"))
         tick(count + number + 1, 2 * count)
     rho = correlation.value()
@@ -235,7 +259,7 @@ def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, tu
     """The results with the names and labels of what was given."""
     time = distinct([stream.time_name])[0]
     dims = (time, *distinct(stream.dims, time))
-    arrays = {DATA: np.stack(found.values), **{name: np.stack(kept) for name, kept in found.arrays.items()}}
+    arrays = {DATA: _together(found.values), **{name: _together(kept) for name, kept in found.arrays.items()}}
     arrays[FLAGS] = arrays["outlier_probability"] >= threshold
     attributes = {**SLICE_VARIABLES, FLAGS: f"outlier probability at least {threshold}"}
     variables = {
@@ -256,6 +280,16 @@ def _dataset(xarray: Any, X: Any, stream: Any, found: Pass, threshold: float, tu
         variables |= _incidents(list(found.incidents.values()), stream.time_zone is not None)
     made = xarray.Dataset(variables, coords, {"threshold": threshold, **tuned, "source": stream.name})
     return _with_source(made, stream, time)
+
+
+def _together(slices: Slices) -> Any:
+    """As one array (T, …); it is read when it is used where the slices are in a file."""
+    return slices.lazy() if isinstance(slices, OnDisk) else np.stack(slices)
+
+
+def _portable(made: Any) -> Any:
+    """With labels as Zarr has texts in its specification."""
+    return made.assign_coords({name: one.astype(object) for name, one in made.coords.items() if one.dtype.kind == "U"})
 
 
 def _with_source(made: Any, stream: Any, time: str) -> Any:
@@ -300,8 +334,6 @@ def _stored(
     tuned: dict[str, Any],
 ) -> Any:
     """Block by block to a folder, opened lazily."""
-    if find_spec("dask") is None:
-        raise RunError("out needs dask, to read results when they are used: pip install 'undertow[dask]'")
     tick = ticker(progress, "cleaning")
     run(
         stream,
@@ -350,6 +382,15 @@ def _units(stream: Any, name: str) -> dict[str, str]:
 def _column(times: list[Any]) -> NDArray[Any]:
     dated = all(isinstance(one, np.datetime64) for one in times)
     return np.array(times, "datetime64[ns]") if dated else np.array(times)
+
+
+def _check_folder(out: Path) -> None:
+    if find_spec("dask") is None:
+        raise RunError("out needs dask, to read results when they are used: pip install 'undertow[dask]'")
+    if (out / "zarr.json").exists():
+        raise RunError(f"out must be a new folder, {out} holds results already: remove it, or name another")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise RunError(f"out must be a new folder, {out} is there already: remove it, or name another")
 
 
 def _check_size(stream: Stream) -> None:

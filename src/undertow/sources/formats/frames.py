@@ -183,14 +183,22 @@ class _Batches:
 
 def _of_pandas(frame: Any) -> Held:
     from pandas import DatetimeIndex, RangeIndex
-    from pandas.api.types import is_bool_dtype, is_complex_dtype, is_datetime64_any_dtype, is_numeric_dtype
+    from pandas.api.types import (
+        is_bool_dtype,
+        is_complex_dtype,
+        is_datetime64_any_dtype,
+        is_integer_dtype,
+        is_numeric_dtype,
+    )
 
     index, counts = None, isinstance(frame.index, RangeIndex) and frame.index.name is None
     if not counts:
         names = [name for name in frame.index.names if name is not None]
         single = frame.index.nlevels == 1
-        if single and not names and not isinstance(frame.index, DatetimeIndex) and "time" in frame.columns:
-            return _of_pandas(frame.reset_index(drop=True))  # the time is a column: such an index is what a filter left
+        if single and not names and not isinstance(frame.index, DatetimeIndex):
+            known = [is_datetime64_any_dtype(kind) or not is_numeric_dtype(kind) for kind in frame.dtypes]
+            if "time" in frame.columns or (is_integer_dtype(frame.index) and any(known)):
+                return _of_pandas(frame.reset_index(drop=True))  # the time is a column: a filter left such an index
         if single and not names:
             frame = frame.rename_axis("time")
         elif len(names) < frame.index.nlevels:
