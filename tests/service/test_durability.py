@@ -229,9 +229,12 @@ def test_streams_that_wait_are_stepped_together_each_in_its_order(tmp_path, note
         assert max(Noted.calls) > 1  # they catch up together, too
 
 
-@pytest.mark.parametrize(("names", "calls"), [("abc", [1, 1, 1]), ("abcd", [4])])
-def test_too_few_that_wait_are_stepped_one_by_one(tmp_path, noted, names, calls):
-    with service(tmp_path, replace(noted, fewest=4)) as client:
+@pytest.mark.parametrize(
+    ("names", "together", "calls"),
+    [("abc", 64, [1, 1, 1]), ("abcd", 64, [4]), ("abcd", 2, [2, 2]), ("abcd", 1, [1, 1, 1, 1])],
+)
+def test_too_few_that_wait_are_stepped_one_by_one(tmp_path, noted, names, together, calls):
+    with service(tmp_path, replace(noted, fewest=4), together=together) as client:
         client.put("/api/streams/other", json={"shape": [2, 2]})
         for name in names:
             client.put(f"/api/streams/{name}", json=SHAPE)

@@ -13,18 +13,23 @@ GOOD = {
     "twice": 0,
     "streams_compared": 2,
     "not_kept": 0,
-    "largest_difference": 1e-7,
+    "largest_difference": 0.2,
+    "typical_of_worst_stream": 0.01,
     "streams_whose_incidents_differ": 0,
     "deliveries_missing": 0,
     "delivered_twice": 0,
+    "together": 64,
 }
 
 
 def test_every_promise_counts():
     assert load.broken(GOOD) == []
-    for name in GOOD:
+    for name in GOOD.keys() - {"largest_difference", "together"}:
         assert load.broken(GOOD | {name: int(name != "streams_compared")}) != []
-    assert load.broken(GOOD | {"largest_difference": float("nan")}) != []
+    assert load.broken(GOOD | {"typical_of_worst_stream": float("nan")}) != []
+    # Streams that were stepped one by one must be the same to the bit.
+    assert load.broken(GOOD | {"together": 1}) != []
+    assert load.broken(GOOD | {"together": 1, "largest_difference": 0.0}) == []
 
 
 def test_other_results_and_slices_that_are_gone_are_found(tmp_path, monkeypatch):
@@ -38,7 +43,7 @@ def test_other_results_and_slices_that_are_gone_are_found(tmp_path, monkeypatch)
         return "2024-05-01T00:00:00Z", slice_at(number) + (stream == 1 and number == wrong)
 
     def found(learned=(6, 6), seconds=60.0):
-        return load_check.compared(str(tmp_path / "streams.db"), "ab", learned, given, seconds)
+        return load_check.compared(str(tmp_path / "streams.db"), "ab", learned, given, seconds=seconds)
 
     wrong = None
     same = found()
@@ -70,6 +75,8 @@ def test_some_streams_killed_twice(tried):
         "4",
         "--every",
         "2",
+        "--together",
+        "1",
     ]
     found = load.main(arguments)
     assert load.broken(found) == []

@@ -27,8 +27,6 @@ from undertow.service.store.base import Checkpoint, Feedback, Store
 from undertow.service.writer import Writer
 
 _LOG = logging.getLogger("undertow.service")
-TOGETHER = 64
-"""Streams that are stepped in one call."""
 SMALL = 1024
 """Entries of a slice up to which they are: larger ones keep the machine busy alone."""
 
@@ -188,8 +186,9 @@ class Inference:
         """Those of the others that can be stepped with the first, unless they are too few for that."""
         shape = self._specs[first].shape
         alike = (key for key in others if self._can_join(key) and self._specs[key].shape == shape)
-        found = list(itertools.islice(alike, TOGETHER - 1))
-        return found if len(found) + 1 >= self._models.fewest else []
+        most = self._limits.together
+        found = list(itertools.islice(alike, most - 1))
+        return found if len(found) + 1 >= min(most, self._models.fewest) else []
 
     def _taken(self, key: int) -> Job:
         """The next job of a stream, whose turn comes again after all others."""

@@ -49,12 +49,19 @@ class Load:
         store: Of the service.
         port: Of the service.
         say: Takes lines of progress.
+        together: Streams that are stepped in one call.
     """
 
     def __init__(
-        self, streams: int, shape: tuple[int, ...], store: str, port: int, say: Callable[[str], None] = lambda _: None
+        self,
+        streams: int,
+        shape: tuple[int, ...],
+        store: str,
+        port: int,
+        say: Callable[[str], None] = lambda _: None,
+        together: int = 64,
     ) -> None:
-        self.streams, self.shape, self.say = streams, shape, say
+        self.streams, self.shape, self.say, self.together = streams, shape, say, together
         self.store, self.address, self.port = store, f"http://127.0.0.1:{port}", port
         self.delivered, self.log = f"{store}.jsonl", f"{store}.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -65,7 +72,7 @@ class Load:
     def start(self) -> None:
         """The service, as a process of its own."""
         command = [sys.executable, "-c", _SERVE, "serve", "--store", self.store, "--port", str(self.port)]
-        command += ["--deliver", self.delivered]
+        command += ["--deliver", self.delivered, "--limit", f"together={self.together}"]
         if self.process is not None:
             self.process.wait()
         with open(self.log, "ab") as log:
@@ -188,7 +195,7 @@ class Load:
             return times.checked(_START + 60 * number) or "", slice_of(stream, number, self.shape)
 
         names = [name_of(one) for one in range(self.streams)]
-        return compared(self.store, names, self.acknowledged, given, seconds, self.say)
+        return compared(self.store, names, self.acknowledged, given, self.together, seconds, self.say)
 
     async def deliveries(self) -> dict[str, int]:
         """Incidents of all streams, and what was delivered of them: each opening and each closing once, or not."""

@@ -25,6 +25,8 @@ class Limits:
         checkpoint_every: Slices after which a model is saved at the latest; as many are computed again after a crash.
             It is saved earlier where that would take ten times as long as saving.
         connections: Of pages that watch.
+        together: Small streams that are stepped in one call. 1: each alone, which takes more processor time; what is
+            learned again after a crash is the same to the bit then, and not to rounding.
     """
 
     body_bytes: int = 64 * 2**20
@@ -38,6 +40,7 @@ class Limits:
     history_bytes: int = 256 * 2**20
     checkpoint_every: int = 50
     connections: int = 64
+    together: int = 64
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
