@@ -92,8 +92,8 @@ class Load:
             await client.close()
 
     async def known(self, slices: int, seconds: float) -> None:
-        """Every stream learns its first slices, in so many seconds at most: programs are compiled by then."""
-        async with self._telling("first slices"):
+        """Every stream learns its first slices, within this time: programs are compiled by then."""
+        async with self._progress("first slices"):
             await asyncio.gather(*self._feeding(end=time.monotonic() + seconds, slices=slices))
         self.latency.clear()
 
@@ -110,7 +110,7 @@ class Load:
                 late.append(time.monotonic() - due)
                 due += every
 
-        async with self._telling(f"a slice of each stream every {every:.0f} s"):
+        async with self._progress(f"a slice of each stream every {every:.0f} s"):
             await asyncio.gather(*map(feed, range(self.streams)))
         self.latency.clear()
         return {f"paced_{name}": value for name, value in _speed(late, time.monotonic() - started).items()}
@@ -118,7 +118,7 @@ class Load:
     async def killed(self, seconds: float, kills: int) -> dict[str, Any]:
         """Fed as fast as the service answers; it is killed meanwhile, and started again."""
         slowest, started = 0.0, time.monotonic()
-        async with self._telling(f"as fast as possible, {kills} kills"):
+        async with self._progress(f"as fast as possible, {kills} kills"):
             feeding = self._feeding(end=started + seconds)
             for kill in range(kills):
                 await asyncio.sleep(max(0.0, started + seconds * (kill + 1) / (kills + 1) - time.monotonic()))
@@ -168,7 +168,7 @@ class Load:
         self.latency.append(time.monotonic() - began)
 
     @contextlib.asynccontextmanager
-    async def _telling(self, phase: str) -> AsyncIterator[None]:
+    async def _progress(self, phase: str) -> AsyncIterator[None]:
         """Lines of progress meanwhile."""
 
         async def tell() -> None:
@@ -176,11 +176,11 @@ class Load:
                 self.say(f"{phase}: {sum(self.acknowledged)} slices, {min(self.acknowledged)} at least of each stream")
                 await asyncio.sleep(TOLD_EVERY)
 
-        telling = asyncio.create_task(tell())
+        task = asyncio.create_task(tell())
         try:
             yield
         finally:
-            telling.cancel()
+            task.cancel()
 
     def end(self) -> None:
         """As an operator ends it."""

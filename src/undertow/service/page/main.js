@@ -192,7 +192,9 @@ const moments = ({ time, sequence }) => time.map((one, i) => one ? moment(one) :
 function drawCurves() {
   const s = state.series;
   if (!s || !s.sequence.length) return;
-  const n = s.numbers, line = (values) => [{ values }], common = { labels: moments(s), ...(state.frame ? { at: state.frame.sequence } : {}) };
+  const n = s.numbers, kept = (values) => values.some((v) => v !== null);
+  charts.calibration.box.hidden = !kept(n.calibration); // a finished run has none
+  const line = (values) => [{ values }], common = { labels: moments(s), ...(state.frame ? { at: state.frame.sequence } : {}) };
   charts.rank.draw(s.sequence, line(n.rank), { from: 0, whole: true, steps: true, ...common });
   charts.noise.draw(s.sequence, line(n.noise_std), { from: 0, wide: true, ...common });
   charts["outlier rate"].draw(s.sequence, line(n.outlier_rate), { from: 0, percent: true, ...common });
