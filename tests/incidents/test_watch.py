@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from innovations import clean, result, watched
+from stubs import StubStatus
 
 from undertow.incidents import Incident, Incidents
 
@@ -130,6 +131,23 @@ def test_dead_sensors_are_one_incident_until_they_move():
     found = only(changes)
     assert (found.kind, found.since, found.until, found.count) == ("dead", 70, 99, 2)
     assert "repeat one number each" in found.sentence
+
+
+@pytest.mark.parametrize(("offset", "begins", "expected"), [(0.0, 60, "dead"), (20.0, 60, "slice"), (0.0, 20, "dead")])
+def test_a_stream_that_repeats_itself_is_one_incident_and_no_slice_after_it_is_odd(offset, begins, expected):
+    """Offset of a constant from what was expected; two slices are judged before the model says that they repeat."""
+    slices, length = clean(begins + 110, seed=SEED), 100
+    watch, found = Incidents((6, 5), false_alarms="1/1000"), []
+    for t, u in enumerate([*slices[:begins], *[slices[begins - 1] + offset] * length, *slices[begins:]]):
+        turn = t - begins
+        followed = 0 < turn < length and (turn > 1 or not offset)
+        given = result(1e-3 * np.sign(u) if followed else u)
+        given.status = StubStatus(("REPEATED",) if 2 <= turn < length else ())
+        found += [(one.what, one.incident.kind) for one in watch.update(given, values=u)]
+    assert [pair for pair in found if pair[0] != "updated"] == [("opened", expected), ("closed", expected)]
+    (incident,) = watch.recent
+    assert incident.until == begins + length - 1
+    assert incident.since in (begins - 1, begins)
 
 
 @pytest.mark.slow

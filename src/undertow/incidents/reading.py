@@ -25,6 +25,7 @@ class Seen:
         dead: Entries that give the same number for ever.
         off: Root mean square, in standard deviations, of a slice that is wrong as a whole; else 0.
         off_fraction: Fraction of its entries that lie farther off than two standard deviations.
+        repeats: Whether the slice is the one before it again, which says nothing of how slices are.
     """
 
     innovation: Floats
@@ -35,6 +36,7 @@ class Seen:
     dead: Bools
     off: float
     off_fraction: float
+    repeats: bool = False
 
     @property
     def observed(self) -> Bools:
@@ -80,7 +82,8 @@ def read(result: Any, shape: tuple[int, ...], values: Any = None) -> Seen:
         off, fraction = max(float(np.sqrt(np.mean(ratio**2))), 1.0), float((ratio > 2).mean())
     flat = None if values is None else given.ravel()
     innovation = np.clip(innovation, -1e8, 1e8).ravel()
-    return Seen(innovation, mean.ravel(), amount.ravel(), flat, changed.ravel(), dead.ravel(), off, fraction)
+    repeats = "REPEATED" in getattr(getattr(result, "status", None), "codes", ())
+    return Seen(innovation, mean.ravel(), amount.ravel(), flat, changed.ravel(), dead.ravel(), off, fraction, repeats)
 
 
 def _mask(positions: Any, shape: tuple[int, ...]) -> Bools:

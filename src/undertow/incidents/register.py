@@ -117,6 +117,23 @@ class Register:
             if kind is not None:
                 changes.append(self.close(one, replace(one.incident, kind=kind, last=now.number, last_time=now.time)))
             elif gone or one.calm >= CALM:
-                kind = "change" if ongoing.followed(one, seen) else one.incident.kind
-                changes.append(self.close(one, replace(one.incident, kind=kind)))
+                changes.append(self._calmed(one, seen))
         return changes
+
+    def hold(self, seen: Seen, now: Moment) -> list[Change]:
+        """When a slice is the one before it again: what was odd in that goes on, what was calm stays so."""
+        changes = []
+        for one in list(self.open):
+            if not (one.members & seen.observed).any():
+                continue
+            if not one.calm:
+                one.incident = replace(one.incident, last=now.number, last_time=now.time)
+            else:
+                one.calm += 1
+            if one.calm >= CALM:
+                changes.append(self._calmed(one, seen))
+        return changes
+
+    def _calmed(self, one: Open, seen: Seen) -> Change:
+        kind = "change" if ongoing.followed(one, seen) else one.incident.kind
+        return self.close(one, replace(one.incident, kind=kind))

@@ -129,8 +129,9 @@ class Incidents:
         self._slices += 1
         if not seen.observed.any():
             return []
-        self._learned += 1
-        return self._looked_at(seen, now)
+        if not seen.repeats or self._learned > WARM_UP:
+            self._learned += 1
+        return self._repeated(seen, now) if seen.repeats else self._looked_at(seen, now)
 
     def feedback(self, id: int, false_alarm: bool = True) -> list[Change]:
         """Say that an incident was a false alarm (or, after all, was none).
@@ -208,6 +209,18 @@ class Incidents:
             True
         """
         self.restore(*from_bytes(content, "of incidents"))
+
+    def _repeated(self, seen: Seen, now: Moment) -> list[Change]:
+        """Of a slice that is the one before it again only who has fallen silent is news.
+
+        Were its innovations learned, which are next to nothing, every slice after a frozen stretch would be odd.
+        """
+        if seen.values is not None:
+            self._stuck.learn(seen.values)
+        changes, level = self._register.hold(seen, now), self._level()
+        if self._slices > WARM_UP and level:
+            changes += died(self._register, seen, self._stuck, self._scorer.bars["entry"], level, now)
+        return changes
 
     def _looked_at(self, seen: Seen, now: Moment) -> list[Change]:
         if seen.values is not None:
