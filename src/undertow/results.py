@@ -86,8 +86,8 @@ class Result:
 
     @cached_property
     def low_rank(self) -> Floats:
-        """The low-rank part: of `RobustCP` the same array as `mean`, of a tracker what its CP model says."""
-        return self._array("low_rank") if hasattr(self._output, "low_rank") else self.mean
+        """The low-rank part: of `RobustCP` `mean` without the levels, of a tracker what its CP model says."""
+        return self._array("low_rank")
 
     @cached_property
     def weights(self) -> Any:
@@ -375,8 +375,6 @@ class Result:
             fleet, position = self._fleet
             values: Floats = fleet.plain(name)[position]
             return values
-        if name == "low_rank" and not hasattr(self._output, name):
-            name = "mean"
         return self._of_present(getattr(self._output, name)())
 
     def _ends(self, level: float) -> tuple[Floats, Floats]:

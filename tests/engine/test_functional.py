@@ -354,6 +354,16 @@ def test_the_newest_slice_is_the_same_by_smoothed_and_at_as_by_step(kind):
         assert (functional.smoothed(state, 1).outlier_probability == 0).all()  # it has learned from them
 
 
+def test_low_rank_is_the_mean_without_its_level():
+    usual = np.random.default_rng(4).uniform(20, 80, SHAPE)  # of no low rank
+    values = usual + stream(outlier_fraction=0.0, observed=1.0).values
+    state, results = follow(values, ut.make_config(level=True, **SMALL, dtype="float64"))
+    assert state.core.level is not None
+    newest = np.asarray(state.core.level.mean)[int(state.core.window.newest)] * state.unit
+    np.testing.assert_allclose(results[-1].low_rank + newest, results[-1].mean, rtol=1e-9)
+    assert np.abs(newest).mean() > 1
+
+
 @pytest.mark.parametrize(("lag", "kind"), [(-1, ValueError), (4, ValueError), (1.5, TypeError), (True, TypeError)])
 def test_lags_outside_the_window(lag, kind):
     state, _ = follow(stream(slices=9).values)
@@ -371,5 +381,5 @@ def test_results_are_fetched_when_asked_for(monkeypatch):
         result = model.update(data.values[5])
     assert "mean" not in vars(result)
     assert result.low_rank.dtype == np.float64
-    assert result.low_rank is result.mean
+    np.testing.assert_array_equal(result.low_rank, result.mean)  # there is no level
     assert "outliers" not in vars(result)

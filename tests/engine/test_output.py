@@ -68,10 +68,10 @@ def test_error_bars_on_the_logarithmic_scale_grow_with_the_size():
         assert np.isfinite(result.std).all()
         assert (result.std >= result.low_rank_std).all()
         assert (result.low_rank_std > 0).all()
-        large, small = result.low_rank > np.quantile(result.low_rank, 0.8), result.low_rank < np.median(result.low_rank)
+        large, small = result.mean > np.quantile(result.mean, 0.8), result.mean < np.median(result.mean)
         assert result.std[large].mean() > 3 * result.std[small].mean()
         hidden = np.isnan(x)
-        covered.append((np.abs(truth - result.low_rank) < 1.96 * result.std)[hidden].mean())
+        covered.append((np.abs(truth - result.mean) < 1.96 * result.std)[hidden].mean())
     assert 0.85 < np.mean(covered) < 0.99
 
 

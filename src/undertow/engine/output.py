@@ -101,6 +101,11 @@ class Output:
             mean: Floats = np.nan_to_num(np.maximum(grown, self._least).astype(self.dtype))
         return mean
 
+    def low_rank(self) -> Floats:
+        """What the components add to the levels; without levels, the mean."""
+        mean = self.mean()
+        return mean - self._unscaled(self._fetched("level")) if self.config.level else mean
+
     def std(self) -> Floats:
         """Standard deviation of a new observation."""
         return self._deviation(self._variance)

@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import register_dataclass
 
+from undertow.model import level as levels
 from undertow.model.defaults import FAR_NOISIER
 from undertow.model.factors import rank
 from undertow.model.flags import Flags
@@ -28,6 +29,7 @@ class Report:
     Attributes:
         low_rank: x̄ + m̄.
         low_rank_variance: Var x + Var m.
+        level: m̄; one 0 where the model has no levels.
         noise_variance: Variance of a new observation around them.
         outliers: Expected outlier.
         outlier_probability: ρ.
@@ -40,6 +42,7 @@ class Report:
 
     low_rank: Array
     low_rank_variance: Array
+    level: Array
     noise_variance: Array
     outliers: Array
     outlier_probability: Array
@@ -84,6 +87,7 @@ def report_slice(settings: Settings, core: Core, slot: Array, residual: Array, v
         }
     )
     zero = jnp.asarray(0, jnp.int32)
+    level = jnp.asarray(levels.mean_of(core.level, slot), low_rank.dtype)
     return Report(
-        low_rank, variance, noise_variance, sparse, probability, count, usual, zero, jnp.zeros_like(usual), flags
+        low_rank, variance, level, noise_variance, sparse, probability, count, usual, zero, jnp.zeros_like(usual), flags
     )
