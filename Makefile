@@ -26,7 +26,7 @@ test: lint ## everything that a change needs: lint, types, imports, tests (at mo
 
 full: lint ## test, and the long suites: every shape, kills, signals and crash points, fuzzing, with counts (an hour or more)
 	$(RUN) pip install --quiet --constraint constraints.txt --editable '.[spark,ray]'
-	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile -m "not soak" --cov --cov-report=term --durations=40
+	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak" --cov --cov-report=term --durations=40
 
 check: test ## exactly what continuous integration runs
 

@@ -51,6 +51,13 @@ def _mapped():
         return MANY_MAPPINGS + 1
 
 
+@pytest.hookimpl(trylast=True)  # by then it is known which tests are to run
+def pytest_collection_modifyitems(items):
+    """Files with long tests come first: at the end no process waits for another that has just begun with one."""
+    long = {item.path for item in items if item.get_closest_marker("full")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture
 def tried(record_property):
     """Called with a fault and how often it was tried; the counts are shown at the end."""
