@@ -13,7 +13,7 @@ from jax import Array
 from jax.tree_util import register_dataclass
 
 from undertow.programs.program import program
-from undertow.tracker import events, expectation, huber, law, scales
+from undertow.tracker import events, expectation, huber, law, neighbours, scales
 from undertow.tracker.core import Core
 from undertow.tracker.judging import Verdict
 from undertow.tracker.predicting import bounded, combined
@@ -107,11 +107,18 @@ def learn(
         ),
         last=jnp.where(verdict.slice_off | ~anything, core.last, z),
         seen=core.seen + (anything & ~verdict.slice_off),
+        neighbours=core.neighbours,
     )
     chosen = jax.tree.map(lambda new, old: jnp.where(anything, new, old), after, core)
     spread = core.law.spread**2
     noise = jnp.maximum(verdict.own_noise * spread, _left(core, values, z, clean))
     latent = jnp.maximum(verdict.variance - verdict.own_noise, 0) * spread
+    if core.neighbours is not None:
+        flags = neighbours.Flagged(mask, verdict.probability > 0.5, verdict.held)
+        usable = (core.seen > 1) & ~verdict.slice_off
+        around, more, factor = neighbours.filled(core.neighbours, z, jnp.sqrt(latent + noise), values, flags, usable)
+        z, latent, noise = z + more, latent * factor**2, noise * factor**2
+        chosen = replace(chosen, neighbours=around)
     variance = latent + noise
     deviation = jnp.sqrt(variance)
     mean = expectation.mean(verdict.expectation, z, variance, scale)

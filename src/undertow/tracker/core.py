@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import register_dataclass
 
-from undertow.tracker import calibration, events, expectation, law
+from undertow.tracker import calibration, events, expectation, law, neighbours
 from undertow.tracker.combination import FORGETTING
 from undertow.tracker.predictors import registry
 from undertow.tracker.predictors.level import LevelState
@@ -39,6 +39,7 @@ class Core:
         events: What lasts.
         last: The last answer (n,).
         seen: Slices that were not empty.
+        neighbours: How well the entries around an entry say what it is; None of small slices.
     """
 
     level: LevelState
@@ -56,10 +57,11 @@ class Core:
     events: events.Events
     last: Array
     seen: Array
+    neighbours: neighbours.Neighbours | None = None
 
 
-def fresh_core(entries: int, cps: int) -> Core:
-    """Nothing seen."""
+def fresh_core(entries: int, cps: int, shape: tuple[int, ...] = ()) -> Core:
+    """Nothing seen; entries do not know of each other where the shape of a slice is not given."""
     size = len(registry.NAMES) + cps
     return Core(
         level=registry.LEVEL.init(entries),
@@ -77,4 +79,5 @@ def fresh_core(entries: int, cps: int) -> Core:
         events=events.init(entries),
         last=jnp.zeros(entries),
         seen=jnp.zeros((), jnp.int32),
+        neighbours=neighbours.init(shape),
     )

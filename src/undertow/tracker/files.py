@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +17,8 @@ from undertow.model.settings import Slots
 from undertow.model.step import init_core
 from undertow.serialization.container import CheckpointError
 from undertow.serialization.models import stored_slots
-from undertow.tracker import past_files
-from undertow.tracker.core import fresh_core
+from undertow.tracker import neighbours, past_files
+from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
 from undertow.tracker.tracking import Tracking, caught_up
@@ -100,7 +100,7 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
     return Tracking(
         shape=shape,
         frame=None if header["frame"] is None else Frame(**header["frame"]),
-        core=read("core", _expected_core(entries, len(models), _double()), arrays),
+        core=_core(shape, len(models), arrays),
         cps=tuple(models),
         recent=recent,
         seen=int(header["seen"]),
@@ -119,10 +119,17 @@ def _expected_cp(config: Config, capacity: int | None, shape: tuple[int, ...], s
     return jax.eval_shape(lambda: init_core(config.settings(capacity), shape, None, slots))
 
 
+def _core(shape: tuple[int, ...], models: int, arrays: dict[str, Any]) -> Core:
+    """Everything else; in older files entries of large slices do not know of each other yet."""
+    known = any(name.startswith("core.neighbours.") for name in arrays)
+    core: Core = read("core", _expected_core(shape, models, known, _double()), arrays)
+    return core if known else replace(core, neighbours=neighbours.init(shape))
+
+
 @lru_cache(maxsize=64)
-def _expected_core(entries: int, models: int, double: bool) -> Any:
+def _expected_core(shape: tuple[int, ...], models: int, neighbourly: bool, double: bool) -> Any:
     """Shapes and types of everything else."""
-    return jax.eval_shape(lambda: fresh_core(entries, models))
+    return jax.eval_shape(lambda: fresh_core(int(np.prod(shape)), models, shape if neighbourly else ()))
 
 
 def _double() -> bool:

@@ -120,16 +120,20 @@ def reach(shares: NDArray[Any], level: float) -> NDArray[Any]:
 
 def learned(law: Law, u: Array, observed: Array) -> Law:
     """The law after the innovations of a slice."""
-    size = jnp.clip(jnp.abs(u), LOW, HIGH * 0.999)
-    bins = jnp.floor(jnp.log(size / LOW) * (BINS / np.log(HIGH / LOW))).astype(jnp.int32)
-    fresh = jnp.zeros(BINS).at[jnp.clip(bins, 0, BINS - 1)].add(observed.astype(jnp.float32))
-    counts = jnp.where(observed.any(), FORGETTING * law.counts + fresh, law.counts)
+    counts = jnp.where(observed.any(), FORGETTING * law.counts + histogram(u, observed), law.counts)
     law = Law(counts, law.scale, law.rate, law.chosen, law.spread)
     law = jax.lax.fori_loop(0, ITERATIONS, lambda _, one: _improved(one), law)
     clean, wrong = _all_log_joint(law)
     chosen = jnp.argmax((counts * jnp.logaddexp(clean, wrong)).sum(1)).astype(jnp.int32)
     flagged = outlier_probability(Law(counts, law.scale, law.rate, chosen, law.spread), jnp.asarray(CENTRES))
-    return Law(counts, law.scale, law.rate, chosen, _spread(counts * (1 - flagged)))
+    return Law(counts, law.scale, law.rate, chosen, spread(counts * (1 - flagged)))
+
+
+def histogram(u: Array, observed: Array) -> Array:
+    """How many |u| of these entries lie in each bin (BINS,)."""
+    size = jnp.clip(jnp.abs(u), LOW, HIGH * 0.999)
+    bins = jnp.floor(jnp.log(size / LOW) * (BINS / np.log(HIGH / LOW))).astype(jnp.int32)
+    return jnp.zeros(BINS).at[jnp.clip(bins, 0, BINS - 1)].add(observed.astype(jnp.float32))
 
 
 def with_outliers(law: Law, count: Array | float) -> Law:
@@ -181,8 +185,8 @@ def _band(size: Array) -> Array:
     return jnp.clip(place, 0, BANDS - 1).astype(jnp.int32)
 
 
-def _spread(counts: Array) -> Array:
-    """The 95 % quantile of clean |u| over 1.96."""
+def spread(counts: Array) -> Array:
+    """The 95 % quantile of |u| over 1.96, from a histogram."""
     quantile = jnp.interp(COVERED, _below(counts), jnp.asarray(EDGES[1:], jnp.float32))
     return jnp.maximum(quantile / QUANTILE, SMALLEST_SPREAD)
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from undertow.engine.state import State
 from undertow.inputs.dense import Slice
 from undertow.model.step import init_core
+from undertow.tracker import neighbours
 from undertow.tracker import season as seasons
 from undertow.tracker.ahead import MOST_SCORED, Ahead, Pending
 from undertow.tracker.core import Core, fresh_core
@@ -45,7 +46,7 @@ def rearranged(state: Tracking, places: Places) -> Tracking:
     return replace(
         state,
         shape=shape,
-        core=_core(state.core, flat),
+        core=replace(_core(state.core, flat), neighbours=neighbours.of_shape(state.core.neighbours, shape)),
         cps=tuple(replace(one, state=model(one.state, places)) for one in state.cps),
         recent=tuple(_slice(one, flat, shape) for one in state.recent),
         season=None if state.season is None else _season(state.season, flat),
@@ -101,7 +102,7 @@ def _axis(shapes: Callable[[int], Any]) -> Any:
 
 def _core(core: Core, flat: NDArray[np.int64]) -> Core:
     """Predictors, calibration and events of all entries."""
-    before, cps = core.last.shape[0], core.refits.shape[0]
+    core, before, cps = replace(core, neighbours=None), core.last.shape[0], core.refits.shape[0]
     fresh = jax.tree.map(np.asarray, fresh_core(len(flat), cps))
     axes = _axis(lambda more: fresh_core(before + more, cps))
 

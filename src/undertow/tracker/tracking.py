@@ -49,7 +49,7 @@ BEGINNING = 5
 REVIEWS = (2, 3, BEGINNING, 10)
 """Slices after which the frame is reviewed; later on each time their number has doubled."""
 
-new_core = program(static=["entries", "cps"])(fresh_core)
+new_core = program(static=["entries", "cps", "shape"])(fresh_core)
 """`fresh_core` as one program: operation by operation it is some forty."""
 
 one_at_a_time = threading.Lock()
@@ -96,7 +96,7 @@ def start(shape: tuple[int, ...], period: int = 0, believed_after: Any = 0) -> T
     """Nothing seen; a period of 0 is to be found; 0 slices after which changes are believed: as chance has it."""
     models = tuple(CP.new(config, shape) for config in configs(shape))
     entries = math.prod(shape)
-    core = new_core(entries, len(models))
+    core = new_core(entries, len(models), shape)
     core = replace(core, events=replace(core.events, after=jax.device_put(np.asarray(believed_after, np.int32))))
     return Tracking(shape, None, core, models, season=seasons.start(entries, period))
 
