@@ -120,7 +120,8 @@ def reach(shares: NDArray[Any], level: float) -> NDArray[Any]:
 
 def learned(law: Law, u: Array, observed: Array) -> Law:
     """The law after the innovations of a slice."""
-    counts = jnp.where(observed.any(), FORGETTING * law.counts + histogram(u, observed), law.counts)
+    fresh = histogram(u, observed)
+    counts = jnp.where(observed.any(), FORGETTING * law.counts + fresh, law.counts)
     law = Law(counts, law.scale, law.rate, law.chosen, law.spread)
     law = jax.lax.fori_loop(0, ITERATIONS, lambda _, one: _improved(one), law)
     clean, wrong = _all_log_joint(law)
