@@ -114,6 +114,29 @@ def test_a_change_that_is_believed_closes_its_incident():
     assert "changed for good" in found.sentence
 
 
+def test_what_a_model_has_just_taken_over_is_no_other_incident():
+    """A router fails for ten slices; the model believes it after four, and neither that nor the return fits immediately."""
+
+    def change(slices):
+        slices[80:90, 2], slices[90:92, 2] = 11.0, -11.0
+
+    changes, _ = watched(planted(change), events={83: {"changed": (np.full(5, 2), np.arange(5))}})
+    found = only(changes)
+    assert (found.kind, found.since, found.until) == ("change", 80, 91)
+    assert changes[-1][0] == 93  # ten slices after it was believed
+
+
+def test_states_of_earlier_versions_have_no_believed_changes():
+    slices = clean(85, seed=SEED)
+    slices[80:, 2] = 11.0
+    _, watch = watched(slices)
+    header, arrays = watch.state()
+    assert header["open"][0].pop("believed") == -1
+    again = Incidents((6, 5))
+    again.restore(header, arrays)
+    assert again.to_bytes() == watch.to_bytes()
+
+
 def test_a_scene_that_changes():
     def change(slices):
         slices[80:83] *= 15.0

@@ -65,7 +65,7 @@ def restore(watch: Incidents, header: Mapping[str, Any], arrays: Mapping[str, ND
             Incident.from_json(one["incident"]),
             np.array(arrays["open.members"][position], bool),
             np.array(arrays["open.counted"][position], bool),
-            **{name: one[name] for name in NUMBERS},
+            **{name: one[name] for name in NUMBERS if name in one},  # files of earlier versions have fewer
         )
         for position, one in enumerate(header["open"])
     ]

@@ -37,6 +37,7 @@ class Open:
         place: Which it was, flat.
         expected: What it should have been then.
         calm: Slices without it.
+        believed: The slice in which the model came to believe that its change lasts; -1 as long as it does not.
     """
 
     incident: Incident
@@ -46,9 +47,10 @@ class Open:
     place: int = 0
     expected: float = 0.0
     calm: int = 0
+    believed: int = -1
 
 
-NUMBERS = ("peak", "place", "expected", "calm")
+NUMBERS = ("peak", "place", "expected", "calm", "believed")
 """Of an open incident, beside its arrays."""
 
 
@@ -62,19 +64,20 @@ def still(one: Open, seen: Seen, scores: Scores) -> bool:
     return bool(max(together, largest(surprises, surprises.size)) > STILL)
 
 
-def believed(one: Open, seen: Seen, scores: Scores) -> Kind | None:
-    """What an incident becomes once the model believes that its change lasts; None as long as it does not."""
+def believed(one: Open, seen: Seen, scores: Scores) -> bool:
+    """Whether the model believes that its change lasts."""
     unusual = one.members & seen.observed & (scores.entry > UNUSUAL)
     changed = seen.changed & one.members
-    if one.incident.kind == "dead" or not changed.any() or changed.sum() <= MOST * unusual.sum():
-        return None
-    return "scene" if one.incident.kind == "slice" else "change"
+    return bool(one.incident.kind != "dead" and changed.any() and changed.sum() > MOST * unusual.sum())
 
 
-def followed(one: Open, seen: Seen) -> bool:
-    """Whether what is expected has followed an incident, so that there is nothing odd about it any more."""
+def known_as(one: Open, seen: Seen) -> Kind:
+    """What an incident is called when it is closed: a change, if the model believed it or has followed it."""
+    if one.believed >= 0:
+        return "scene" if one.incident.kind == "slice" else "change"
     moved = seen.expected[one.place] - one.expected
-    return one.incident.kind in ("entry", "row", "block") and moved / (one.incident.amount or 1.0) > KEPT_SHARE
+    followed = one.incident.kind in ("entry", "row", "block") and moved / (one.incident.amount or 1.0) > KEPT_SHARE
+    return "change" if followed else one.incident.kind
 
 
 def joins(one: Open, found: Group, number: int) -> bool:

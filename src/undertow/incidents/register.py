@@ -17,7 +17,8 @@ from undertow.incidents.scores import Scores
 from undertow.incidents.stuck import Stuck
 
 CALM = 10
-"""Observed slices in a row without it, after which an incident is closed."""
+"""Observed slices in a row without it, after which an incident is closed; and slices after its change was believed,
+since what a model has just taken over does not fit well at first."""
 RECENT = 100
 """Closed incidents that are kept, so that users can say something about them."""
 
@@ -113,11 +114,10 @@ class Register:
                 ongoing.measure(one, seen, scores, self.names)
             else:
                 one.calm += 1
-            kind = ongoing.believed(one, seen, scores)
-            if kind is not None:
-                changes.append(self.close(one, replace(one.incident, kind=kind, last=now.number, last_time=now.time)))
-            elif gone or one.calm >= CALM:
-                changes.append(self._calmed(one, seen))
+            if one.believed < 0 and ongoing.believed(one, seen, scores):
+                one.believed = now.number
+            if 0 <= one.believed <= now.number - CALM or gone or one.calm >= CALM:
+                changes.append(self._ended(one, seen))
         return changes
 
     def hold(self, seen: Seen, now: Moment) -> list[Change]:
@@ -130,10 +130,9 @@ class Register:
                 one.incident = replace(one.incident, last=now.number, last_time=now.time)
             else:
                 one.calm += 1
-            if one.calm >= CALM:
-                changes.append(self._calmed(one, seen))
+            if 0 <= one.believed <= now.number - CALM or one.calm >= CALM:
+                changes.append(self._ended(one, seen))
         return changes
 
-    def _calmed(self, one: Open, seen: Seen) -> Change:
-        kind = "change" if ongoing.followed(one, seen) else one.incident.kind
-        return self.close(one, replace(one.incident, kind=kind))
+    def _ended(self, one: Open, seen: Seen) -> Change:
+        return self.close(one, replace(one.incident, kind=ongoing.known_as(one, seen)))
