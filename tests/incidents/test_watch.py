@@ -115,7 +115,7 @@ def test_a_change_that_is_believed_closes_its_incident():
 
 
 def test_what_a_model_has_just_taken_over_is_no_other_incident():
-    """A router fails for ten slices; the model believes it after four, and neither that nor the return fits immediately."""
+    """A router fails for ten slices; the model believes it after four: neither that nor the return fits immediately."""
 
     def change(slices):
         slices[80:90, 2], slices[90:92, 2] = 11.0, -11.0
