@@ -44,7 +44,7 @@ class StreamInfo(BaseModel):
     false_alarms: str | None
     step: float | None
     coming: list[bool] = Field(description="For each mode, whether labels may come to it.")
-    grown: list[tuple[int, list[int]]] = Field(description="From which slice on slices had which shape, if they grew.")
+    grown: list[list[int | list[int]]] = Field(description="From which slice on slices had which shape, if they grew.")
     next: int = Field(description="Sequence number of the next slice.")
     newest: dict[str, Any] | None = Field(None, description="Sequence number, time and numbers of the newest slice.")
 
