@@ -125,19 +125,70 @@ def test_a_stream_that_was_never_anything_else_is_learned_for_a_while():
     np.testing.assert_allclose(result.mean, 7.0, rtol=1e-3)
 
 
-@pytest.mark.parametrize("first", ["1e20", "fill", "3e25", "1e15", "1e-12", "one", "zeros"])
-def test_a_bad_first_slice_is_forgotten(first):
-    truth, x = stream(12)
+def bad_firsts():
     one = np.zeros(SHAPE)
     one[1, 1] = 1e-10
     bad = {"1e20": constant(1e20), "fill": constant(9.96921e36), "one": one, "zeros": np.zeros(SHAPE)}
-    bad |= {name: float(name) * stream(1, seed=5)[1][0] for name in ("3e25", "1e15", "1e-12")}
+    return bad | {name: float(name) * stream(1, seed=5)[1][0] for name in ("3e25", "1e15", "1e-12")}
+
+
+@pytest.mark.parametrize("first", ["1e20", "fill", "3e25", "1e15", "1e-12", "one", "zeros"])
+def test_a_bad_first_slice_is_forgotten(first):
+    truth, x = stream(12)
     tracker = ut.Tracker()
-    result = tracker.update(bad[first])
+    result = tracker.update(bad_firsts()[first])
     assert (Flags.FILL_VALUES in result.flags) == (first in ("1e20", "fill"))
     errors = [error(tracker.update(given), now) for given, now in zip(x, truth, strict=True)]
     assert max(errors) < 1.5  # in the first good slice as well
     assert errors[-1] < 0.06
+
+
+@pytest.mark.full
+def test_bad_first_slices_of_members_of_a_fleet_are_forgotten():
+    truth, x = stream(12)
+    bad = bad_firsts() | {"good": stream(1, seed=5)[1][0]}
+    fleet = ut.Fleet(len(bad), SHAPE, model="tracker")
+    result = fleet.update(np.stack(list(bad.values())))
+    assert np.isfinite(result.mean).all()
+    assert (result.std > 0).all()
+    filled = [name for name, flags in zip(bad, result.flags, strict=True) if flags & Flags.FILL_VALUES.value]
+    assert filled == ["1e20", "fill"]
+    for turn, (given, now) in enumerate(zip(x, truth, strict=True)):
+        result = fleet.update(np.stack([given] * len(bad)))
+        errors = [error(result[member], now) for member in range(len(bad))]
+        assert max(errors[:-1]) < 1.5
+        if turn > 7:
+            assert max(errors) < 0.06
+
+
+@pytest.mark.full
+def test_constants_fill_values_and_frozen_data_of_members_of_a_fleet():
+    """Beside a member with good data, which notices nothing."""
+    truth, x = stream(34)
+    numbers = (0.0, 1e6, 1e15, 1e300, *(fills := (9.96921e36, 1e20)))
+    members = len(numbers) + 2
+    fleet = ut.Fleet(members, SHAPE, model="tracker")
+    for given in x[:20]:
+        fleet.update(np.stack([given] * members))
+    for turn, (given, now) in enumerate(zip(x[20:30], truth[20:30], strict=True)):
+        result = fleet.update(np.stack([given, x[19], *map(constant, numbers)]))
+        assert error(result[0], now) < 0.03
+        assert np.isfinite(result.mean).all()
+        assert (result.std > 0).all()
+        if turn >= 2:
+            assert str(result.status[0]) == "ok"
+            for member, number in enumerate((None, *numbers), start=1):
+                status = result.status[member]
+                assert status.ok or number in fills
+                assert result.flags[member] == (Flags.FILL_VALUES | Flags.EMPTY if number in fills else Flags.REPEATED)
+                assert result.since[member] == (-1 if number in fills else 19 if number is None else 20)
+                assert not result.outliers[member].any()
+                assert not result.outlier_probability[member].any()
+    for given, now in zip(x[30:], truth[30:], strict=True):
+        result = fleet.update(np.stack([given] * members))
+        assert [str(status) for status in result.status] == ["ok"] * members
+        assert not (result.outlier_probability > 0.5).any()
+        assert max(error(result[member], now) for member in range(members)) < 0.03
 
 
 @pytest.mark.parametrize("value", [1e39, -1.7e308, 1e300])
