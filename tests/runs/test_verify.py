@@ -67,12 +67,14 @@ def test_damaged_metadata_of_an_array_are_found(tmp_path):
     assert verify(tmp_path / "s").damage == ("evidence/zarr.json is missing",)
 
 
-def test_a_missing_chunk_and_damaged_alerts_and_checkpoints_are_found(tmp_path):
+def test_a_missing_chunk_and_damaged_alerts_incidents_and_checkpoints_are_found(tmp_path):
     run_stub(tmp_path / "s")
     (tmp_path / "s/data/c.1.0.0").unlink()
     flip(tmp_path / "s/.undertow/checkpoint-000000000028")
     (tmp_path / "s/alerts/part-000000.parquet").write_bytes(b"PAR1")
-    missing, alerts, checkpoint = verify(tmp_path / "s").damage
+    (tmp_path / "s/incidents.jsonl").write_text('{"iX": 1}\n{"id": 2, "ki')
+    missing, alerts, incidents, checkpoint = verify(tmp_path / "s").damage
+    assert "incidents.jsonl is damaged at line 1" in incidents
     assert missing == "data/c.1.0.0 is missing"
     assert "part-000000.parquet" in alerts
     assert "checkpoint-000000000028" in checkpoint

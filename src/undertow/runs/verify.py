@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from undertow.runs.errors import StoreError, reason
 from undertow.runs.store.alerts import read_alerts
 from undertow.runs.store.folder import PRIVATE
 from undertow.runs.store.growth import chunk_names
+from undertow.runs.store.incidents import read_incidents
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Verification:
 
 
 def verify(folder: Path) -> Verification:
-    """Read all chunks, alerts and checkpoints of a store.
+    """Read all chunks, alerts, incidents and checkpoints of a store.
 
     Args:
         folder: what `undertow.run` wrote.
@@ -56,11 +59,11 @@ def verify(folder: Path) -> Verification:
         for start, chunk in chunk_names(array.shape, array.chunks, root["attributes"]):
             chunks += 1
             damage += _damage_of_chunk(folder / name, name, array, start, chunk)
-    try:
-        for _ in read_alerts(alerts, folder):
-            pass
-    except (OSError, ValueError) as error:
-        damage.append(reason(error))
+    for kept in (partial(read_alerts, alerts), read_incidents):
+        try:
+            deque(kept(folder), maxlen=0)  # read, not kept: there may be millions
+        except (OSError, ValueError) as error:
+            damage.append(reason(error))
     damage += CheckpointFolder(folder / PRIVATE).damage()
     return Verification(chunks, with_checksums, tuple(damage))
 
