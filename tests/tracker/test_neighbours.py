@@ -139,6 +139,7 @@ def test_only_large_slices_have_neighbours_and_older_files_of_them_are_read():
     np.testing.assert_array_equal(newer.neighbours.gram, np.eye(3))
     older = files._core(LARGE, 1, {name: one for name, one in arrays.items() if "neighbours" not in name})
     assert older.neighbours.shape == LARGE
+    np.testing.assert_array_equal(older.neighbours.counts, law.init().counts)
     assert not np.any(older.neighbours.gram)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
@@ -121,15 +121,15 @@ def _expected_cp(config: Config, capacity: int | None, shape: tuple[int, ...], s
 
 def _core(shape: tuple[int, ...], models: int, arrays: dict[str, Any]) -> Core:
     """Everything else; in older files entries of large slices do not know of each other yet."""
-    known = any(name.startswith("core.neighbours.") for name in arrays)
-    core: Core = read("core", _expected_core(shape, models, known, _double()), arrays)
-    return core if known else replace(core, neighbours=neighbours.init(shape))
+    fresh = named("core.neighbours", neighbours.init(shape))
+    core: Core = read("core", _expected_core(shape, models, _double()), fresh | arrays)
+    return core
 
 
 @lru_cache(maxsize=64)
-def _expected_core(shape: tuple[int, ...], models: int, neighbourly: bool, double: bool) -> Any:
+def _expected_core(shape: tuple[int, ...], models: int, double: bool) -> Any:
     """Shapes and types of everything else."""
-    return jax.eval_shape(lambda: fresh_core(int(np.prod(shape)), models, shape if neighbourly else ()))
+    return jax.eval_shape(lambda: fresh_core(int(np.prod(shape)), models, shape))
 
 
 def _double() -> bool:

@@ -145,7 +145,9 @@ def _group(trackers: Trackers, number: int, saved: dict[str, Any], arrays: dict[
     stored = [stored_slots(arrays, f"{number}.models.{one}.", "active", 1) for one in range(len(configs))]
     as_stored = group_of(CP.new(config, trackers.shape, own) for config, own in zip(configs, stored, strict=True))
     expected = jax.tree.map(lambda leaf: np.asarray(leaf)[positions], as_stored.arrays)
-    held = files.read(str(number), expected, arrays)
+    # In older files entries of large slices do not know of each other yet.
+    fresh = files.named(f"{number}.core.neighbours", expected.core.neighbours)
+    held = files.read(str(number), expected, fresh | arrays)
 
     def filled(leaf: Any, own: Any) -> Any:
         whole = np.array(leaf)  # on the host, where nothing is compiled for it
