@@ -96,6 +96,15 @@ def test_a_store_that_is_none_is_one_sentence(tmp_path):
         write_report(tmp_path / "nothing")
 
 
+def test_a_report_is_written_anew_and_nothing_else_is_written_over(tmp_path):
+    store = reported_store(tmp_path / "s.zarr")
+    assert write_report(store) == write_report(store)
+    (tmp_path / "mine.html").write_text("<p>precious")
+    with pytest.raises(StoreError, match=r"mine.html is there already and is no report: .* name another file"):
+        write_report(store, tmp_path / "mine.html")
+    assert (tmp_path / "mine.html").read_text() == "<p>precious"
+
+
 def test_labels_and_times_of_alerts_are_shown_as_they_are(tmp_path):
     stream = StubStream(40, times=lambda index: np.datetime64("2024-05-01T00:00") + index)
     stream.labels = (("TOKYO", "BERLIN", "PATH/T"), None)

@@ -18,9 +18,13 @@ from undertow.report.series import the_series
 from undertow.report.slices import short, the_worst_slices, where_the_outliers_are
 from undertow.report.tracker import the_events, the_weights
 from undertow.report.verdict import verdict
+from undertow.runs.errors import StoreError
 from undertow.runs.store.folder import replace_file
 from undertow.runs.store.reader import StoredRun, open_store
 from undertow.view.html import Html, element, heading, joined, page, table, void
+
+_BRAND = "Undertow report"
+"""On every report: by this one is told from other pages."""
 
 
 def write_report(store: Path, path: Path | None = None) -> Path:
@@ -34,10 +38,12 @@ def write_report(store: Path, path: Path | None = None) -> Path:
         The path of the page.
 
     Raises:
-        StoreError: the store cannot be read.
+        StoreError: the store cannot be read, or there is a file of that name which is no report.
     """
     run = open_store(store, filled=True)
     target = path or store.with_name(f"{store.name.removesuffix('.zarr')}-report.html")
+    if target.is_file() and (content := target.read_bytes()) and _BRAND.encode() not in content:
+        raise StoreError(f"{target} is there already and is no report: move it away, or name another file with --out")
     target.parent.mkdir(parents=True, exist_ok=True)
     replace_file(target, render(run).encode())
     return target
@@ -53,7 +59,7 @@ def render(run: StoredRun) -> str:
     zone = run.dataset.attrs.get("time_zone")
     span = "" if numbered else f"{times[0]} – {times[-1]}{f' UTC (the source has {zone})' if zone else ''}"
     header = (
-        element("p", "Undertow report", class_="brand"),
+        element("p", _BRAND, class_="brand"),
         element("h1", run.source),
         element("p", f"{run.length:,} slices{size}", void("br"), span),
     )
