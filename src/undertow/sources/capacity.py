@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, overload
 
 from undertow.ladder import rung
@@ -59,7 +59,11 @@ class LabelSlots(Sequence[Label]):
 
     def up_to(self, size: int) -> list[str]:
         """The labels of the first slots, of which there may be fewer by now."""
-        return [*self._labels[:size], *(f"(free {slot})" for slot in range(self.taken, size))]
+        known = self._labels[:size]
+        return [*known, *(f"(free {slot})" for slot in range(len(known), size))]
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self.up_to(len(self)))
 
     def __len__(self) -> int:
         return self.size(self.taken)
@@ -69,7 +73,11 @@ class LabelSlots(Sequence[Label]):
     @overload
     def __getitem__(self, slot: slice) -> Sequence[Label]: ...
     def __getitem__(self, slot: int | slice) -> Any:
-        return self.up_to(len(self))[slot]
+        if isinstance(slot, slice) or slot < 0:
+            return self.up_to(len(self))[slot]
+        if slot >= len(self):
+            raise IndexError(slot)
+        return self._labels[slot] if slot < self.taken else f"(free {slot})"
 
     def __str__(self) -> str:
         """The same however many have come: it tells streams apart."""
