@@ -12,6 +12,7 @@ from undertow.runs import RunError, run
 from undertow.runs.store.reader import open_store
 from undertow.runs.verify import verify
 from undertow.sources import open_stream
+from undertow.sources.capacity import LabelSlots
 
 
 def grown(store, length=20, resume=False, model=None, **options):
@@ -83,6 +84,11 @@ def test_a_model_that_cannot_grow_says_what_to_do(tmp_path):
     assert xarray.open_zarr(tmp_path / "store")["mean"].shape == (3, 2, 4)
 
 
+def test_there_are_as_many_slots_as_were_asked_for_until_they_are_taken():
+    slots = LabelSlots(5, (), 20)
+    assert [slots.size(taken) for taken in (0, 1, 5, 6, 7, 13, 17, 20)] == [5, 5, 5, 6, 8, 16, 20, 20]
+
+
 def test_a_million_labels_are_bounded_and_said(tmp_path):
     labels = 5000
     path = tmp_path / "a.csv"
@@ -122,15 +128,16 @@ def flows(path, store, capacity, model=None, **options):
 @pytest.mark.full
 @pytest.mark.parametrize("new", [ut.Tracker, lambda: ut.RobustCP(max_rank=3, window=6)])
 def test_a_slice_that_grows_changes_nothing_for_the_others(tmp_path, new):
-    """To rounding; then whoever has come is learned."""
+    """As far as sweeps converge, some hundredths of a standard deviation; then whoever has come is learned."""
     flows(moving(tmp_path, 0), tmp_path / "still", "src=5", new())
     flows(moving(tmp_path, 2, observed=False), tmp_path / "grown", "src=5", new())
     flows(moving(tmp_path, 2), tmp_path / "learned", "src=5", new())
     found, wanted, learned = (xarray.open_zarr(tmp_path / one, chunks=None) for one in ("grown", "still", "learned"))
     assert found["mean"].shape == (24, 8, 4)
+    assert wanted["mean"].shape == (24, 5, 4)
     away = np.abs(found["mean"][:, :5] - wanted["mean"]) / wanted["std"]
     assert float(away[:12].max()) == 0
-    assert float(away.max()) < 1e-2
+    assert float(away.max()) < 5e-2
     error = np.abs(learned["mean"] - learned["data"])[-1, 5:7] / np.abs(learned["data"][-1, 5:7])
     assert float(error.median()) < 0.05
 

@@ -1,6 +1,8 @@
 """A tracker in a file: what is saved comes back, and what does not fit is refused in one sentence."""
 
 import copy
+import re
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -169,3 +171,18 @@ def test_a_tracker_that_has_seen_nothing_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="to_bytes needs at least one slice"):
         ut.Tracker().to_bytes()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.full
+def test_the_size_is_what_the_documentation_says():
+    """Of trackers, by its table: in megabytes, after the first slice and after 26."""
+    page = (Path(__file__).parents[2] / "docs/how-to/save-and-load.md").read_text()
+    first, last = map(float, re.search(r"^\| 8×8 \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE).groups())
+    draw, tracker = np.random.default_rng(0), ut.Tracker()
+    left, right = draw.normal(size=(8, 2)), draw.normal(size=(8, 2))
+    sizes = []
+    for _ in range(26):
+        tracker.update((left * draw.normal(size=2)) @ right.T + 0.1 * draw.normal(size=(8, 8)))
+        sizes.append(len(tracker.to_bytes()) / 1e6)
+    assert sizes[0] == pytest.approx(first, rel=0.1)
+    assert sizes[-1] == pytest.approx(last, rel=0.1)

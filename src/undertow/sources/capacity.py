@@ -48,7 +48,7 @@ class LabelSlots(Sequence[Label]):
 
     def size(self, taken: int) -> int:
         """Slots that there are when this number is taken."""
-        return max(self.first, min(rung(max(taken, 1)), self.most))
+        return self.first if taken <= self.first else max(taken, min(rung(taken), self.most))
 
     def slot(self, label: str) -> int:
         """Where it stands; −1 where no slot is free for it."""
