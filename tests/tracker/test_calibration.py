@@ -61,3 +61,22 @@ def test_gross_errors_of_a_fifth_of_the_entries_do_not_pass_for_noise(share, wid
         errors = np.where(bad, 1e3, rng.normal(size=(K, ENTRIES)))
         state = learned(state, errors, np.ones((K, ENTRIES)), ALL, huber.bound(share))
     assert np.median(np.sqrt(factors(state))) == pytest.approx(width, rel=0.15)
+
+
+def test_entries_that_never_move_say_nothing_about_the_others():
+    moving = np.arange(ENTRIES) < 3
+    squares = np.where(moving, 8.0, 0.0) * np.ones((K, 1))
+    state = Calibration(squares.astype(np.float32), np.full(ENTRIES, 2.0, np.float32))
+    np.testing.assert_allclose(factors(state)[:, ~moving], 4 * PRIOR_COUNT / (2 + PRIOR_COUNT), rtol=1e-5)
+
+
+def test_variances_of_rare_events_do_not_vanish():
+    rng, state = np.random.default_rng(4), calibration.init(1, ENTRIES)
+    other = calibration.init(1, ENTRIES)
+    for _ in range(200):
+        errors = (rng.random((1, ENTRIES)) < 0.05).astype(np.float32)
+        claimed = np.full((1, ENTRIES), 0.05, np.float32)
+        state = learned(state, errors, claimed, ALL, huber.LOOSE, np.float32(1.0))
+        other = learned(other, errors, claimed, ALL, huber.LOOSE, np.float32(0.0))
+    assert float(factors(state).mean()) == pytest.approx(1, abs=0.2)
+    assert float(factors(other).mean()) < 0.2

@@ -23,7 +23,7 @@ class Run:
         known = jnp.full(ENTRIES, support, jnp.int32)
         self.state = replace(self.state, after=jnp.asarray(after, jnp.int32), support=known)
 
-    def slice(self, flagged=(), sides=1, values=None, mask=None, surprise=0.0, rate=0.0):
+    def slice(self, flagged=(), sides=1, values=None, mask=None, surprise=0.0, rate=0.0, level=None):
         """The decisions about a slice in which these entries are flagged."""
         probability = np.zeros(ENTRIES, np.float32)
         probability[list(flagged)] = 1
@@ -33,8 +33,8 @@ class Run:
         probability = np.where(mask, probability, 0)
         values = jnp.asarray(values, jnp.float32)
         found = decide(self.state, probability, innovation, values, mask, surprise, rate)
-        decided = np.where(found.slice_off & mask | found.stuck, 1, probability)
-        self.state = learned(self.state, decided, innovation, values, mask, found, surprise, rate)
+        decided = np.where(found.slice_off & mask | found.stuck, 1, np.where(found.back, 0, probability))
+        self.state = learned(self.state, decided, innovation, values, mask, found, surprise, rate, level)
         return found
 
 
@@ -53,6 +53,29 @@ def test_a_change_is_believed_after_some_slices_on_the_same_side():
             entry == 3 and number == BELIEVED_AFTER for entry in range(ENTRIES)
         ]
     assert not run.slice([3]).accept.any()  # it is counted anew
+
+
+def test_a_level_that_comes_back_is_believed_at_once():
+    run, level = Run(), (np.zeros(ENTRIES, np.float32), np.ones(ENTRIES, np.float32))
+    surge = np.where(np.arange(ENTRIES) == 3, 9.0, 0.1)
+    for _ in range(BELIEVED_AFTER):
+        found = run.slice([3], values=surge + run.draw.normal(size=ENTRIES), level=level)
+    assert np.asarray(found.accept)[3]
+    assert not np.asarray(found.back).any()
+    run.slice([], values=surge + run.draw.normal(size=ENTRIES))
+    assert not run.slice([3], -1, values=np.full(ENTRIES, 4.5)).accept.any()  # neither here nor there
+    found = run.slice([3], -1, values=np.full(ENTRIES, 0.5))
+    assert np.flatnonzero(found.back).tolist() == np.flatnonzero(found.accept).tolist() == [3]
+    assert int(run.state.support[3]) == 100
+    assert not run.slice([3], values=surge + 0.1).accept.any()  # what comes after it must last again
+
+
+def test_a_level_that_was_hardly_known_does_not_come_back():
+    run = Run(support=1)
+    level = (np.zeros(ENTRIES, np.float32), np.ones(ENTRIES, np.float32))
+    for _ in range(2):
+        run.slice([3], values=np.where(np.arange(ENTRIES) == 3, 9.0, 0.1) + run.draw.normal(size=ENTRIES), level=level)
+    assert not run.slice([3], -1, values=np.full(ENTRIES, 0.5)).back.any()
 
 
 @pytest.mark.parametrize("after", [1, 2, 7, 20])

@@ -16,3 +16,10 @@ def test_the_bound_is_as_small_as_outliers_require():
     assert [float(huber.bound(rate)) for rate in (0.0, 0.01, 0.4)] == [huber.LOOSE, huber.LOOSE, huber.TIGHT]
     for rate in (0.05, 0.1, 0.15):
         assert rate * float(huber.bound(rate)) ** 2 == pytest.approx(huber.SHARE, rel=1e-5)
+
+
+def test_what_is_usual_counts_in_full():
+    squares, variance = np.array([1e-4, 1.0, 25.0]), np.full(3, 0.01)
+    most = 9 * 0.01 / float(huber.within(3.0))
+    np.testing.assert_allclose(huber.bounded(squares, variance, 3.0), [1e-4 / huber.within(3.0), most, most], rtol=1e-5)
+    np.testing.assert_allclose(huber.bounded(squares, variance, 3.0, 1.5), [1e-4, 1.0, 1.5], rtol=1e-5)

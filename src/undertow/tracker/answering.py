@@ -13,7 +13,7 @@ from jax import Array
 from jax.tree_util import register_dataclass
 
 from undertow.programs.program import program
-from undertow.tracker import events, expectation, huber, law, neighbours, scales
+from undertow.tracker import events, expectation, huber, law, neighbours, scales, zeros
 from undertow.tracker.core import Core
 from undertow.tracker.judging import Verdict
 from undertow.tracker.predicting import bounded, combined
@@ -62,9 +62,12 @@ def learn(
         The state; the answer; what every predictor says of each entry without having seen it (K, n): of an observed one
         before the slice was learned, of any other as it answers.
     """
-    level_state = restart(core.level, verdict.changed & mask, values)
+    was = registry.LEVEL.predict(core.level, Given(values, verdict.learn, core.last))
+    begins = jnp.where(verdict.back, core.events.former, values)
+    level_state = restart(core.level, verdict.changed & mask, begins)
     before = registry.LEVEL.predict(level_state, Given(values, verdict.learn, core.last))
-    given = Given(values, verdict.learn, before.mean, verdict.noise, huber.bound(law.rate(core.law)))
+    bound, usual = huber.bound(law.rate(core.law)), zeros.usual_square(core.zeros)
+    given = Given(values, verdict.learn, before.mean, verdict.noise, bound, usual)
     level, level_mean = registry.LEVEL.learn(level_state, given)
     others = [one.learn(state, given) for one, state in zip(registry.OTHERS, core.others, strict=True)]
     means = jnp.vstack([level_mean, *(mean for _, mean in others), season, *(mean.ravel() for mean in from_cp)])
@@ -82,6 +85,7 @@ def learn(
     z = share * combined(verdict.weighing.answering, means, scale) + (1 - share) * verdict.weighing.past
     anything = mask.any()
     clean = mask & ~verdict.slice_off
+    counts = zeros.news(core.zeros, values)
     after = Core(
         level=level,
         others=tuple(state for state, _ in others),
@@ -92,7 +96,7 @@ def learn(
         error=verdict.weighing.error,
         size=verdict.weighing.size,
         calibration=verdict.calibration,
-        law=law.learned(core.law, verdict.innovation, clean & (core.seen > 1)),
+        law=law.learned(core.law, verdict.innovation, counts * (clean & (core.seen > 1))),
         expectation=verdict.expectation,
         refits=refits,
         events=events.learned(
@@ -101,10 +105,12 @@ def learn(
             verdict.innovation,
             values,
             mask,
-            events.Found(verdict.changed, verdict.slice_off, verdict.stuck),
+            events.Found(verdict.changed, verdict.back, verdict.slice_off, verdict.stuck),
             verdict.surprise,
             law.rate(core.law),
+            (was.mean, was.variance + was.noise),
         ),
+        zeros=zeros.learned(core.zeros, values, clean & ~verdict.stuck),
         last=jnp.where(verdict.slice_off | ~anything, core.last, z),
         seen=core.seen + (anything & ~verdict.slice_off),
         neighbours=core.neighbours,

@@ -45,13 +45,19 @@ def factors(known: Calibration) -> Array:
     """What claimed variances are to be multiplied with (K, n)."""
     roots = jnp.sqrt(known.squares / jnp.maximum(known.count, 1e-6))
     # The square of the mean root: entries far off the rest do not decide it.
-    mean = (known.count * roots).sum(1) / jnp.maximum(known.count.sum(), 1e-6)
+    count = jnp.where(roots > 0, known.count, 0)  # without those that never move
+    mean = (count * roots).sum(1) / jnp.maximum(count.sum(1), 1e-6)
     shared = jnp.where((known.count > 0).any(), mean, 1.0)[:, None] ** 2
     return jnp.maximum((known.squares + PRIOR_COUNT * shared) / (known.count + PRIOR_COUNT), SMALLEST)
 
 
 def learned(
-    known: Calibration, errors: Array, variances: Array, weights: Array, bound: Array | float = huber.LOOSE
+    known: Calibration,
+    errors: Array,
+    variances: Array,
+    weights: Array,
+    bound: Array | float = huber.LOOSE,
+    usual: Array | float = 0.0,
 ) -> Calibration:
     """With one more slice.
 
@@ -61,9 +67,10 @@ def learned(
         variances: As they claim them (K, n).
         weights: Of observations (n,), 0 where there is none.
         bound: Standard deviations beyond which an error adds no more: it may be an outlier not noticed.
+        usual: Squared errors that are usual whatever the variance (n,).
     """
     observed = weights > 0
-    seen = jnp.minimum(errors**2 / variances, bound**2 * factors(known)) / huber.within(bound)
+    seen = huber.bounded(errors**2 / variances, factors(known), bound, usual / variances)
     keep = 1 - (1 - MEMORY) * weights
     return Calibration(
         squares=jnp.where(observed, keep * known.squares + weights * seen, known.squares),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import register_dataclass
 
-from undertow.tracker import calibration, events, expectation, law, neighbours
+from undertow.tracker import calibration, events, expectation, law, neighbours, zeros
 from undertow.tracker.combination import FORGETTING
 from undertow.tracker.predictors import registry
 from undertow.tracker.predictors.level import LevelState
@@ -37,6 +37,7 @@ class Core:
         law: Of the innovations.
         expectation: What an observation is on average.
         events: What lasts.
+        zeros: Entries that are mostly zero.
         last: The last answer (n,).
         seen: Slices that were not empty.
         neighbours: How well the entries around an entry say what it is; None of small slices.
@@ -55,6 +56,7 @@ class Core:
     law: law.Law
     expectation: expectation.Expectation
     events: events.Events
+    zeros: zeros.Zeros
     last: Array
     seen: Array
     neighbours: neighbours.Neighbours | None = None
@@ -77,6 +79,7 @@ def fresh_core(entries: int, cps: int, shape: tuple[int, ...] = ()) -> Core:
         law=law.init(),
         expectation=expectation.init(),
         events=events.init(entries),
+        zeros=zeros.init(entries),
         last=jnp.zeros(entries),
         seen=jnp.zeros((), jnp.int32),
         neighbours=neighbours.init(shape),

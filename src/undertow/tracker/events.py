@@ -38,6 +38,8 @@ and loggers that report changes only do not measure anew. Zeros do: nothing was 
 DEAD_AFTER, DEAD_FACTOR = 12, 4
 """A sensor is dead if it repeats one number this many times, this many times longer than ever before, and so often that
 it cannot be chance."""
+NEAR_FORMER = 3.0
+"""Standard deviations of a level before a change within which an observation says that it is back."""
 
 SHARE_MEMORY = 20.0
 """Observations over which it is averaged how often an entry is flagged."""
@@ -54,6 +56,10 @@ class Events:
         nearest: Of these, the least distance from what is expected, in standard deviations.
         support: Observations in a row, up to `MOST_SUPPORT`, that were as expected since the entry was first seen or
             last changed.
+        former: The level before the last change that was believed, if it was known well, until the new one has more
+            support; else NaN.
+        former_square: Variance of an observation around it.
+        former_support: Its support.
         off_run: Slices in a row that were wrong as a whole.
         value: The last observed.
         repeats: How often in a row it came.
@@ -73,6 +79,9 @@ class Events:
     run: Array
     nearest: Array
     support: Array
+    former: Array
+    former_square: Array
+    former_support: Array
     off_run: Array
     value: Array
     repeats: Array
@@ -96,11 +105,13 @@ class Found:
 
     Attributes:
         accept: Entries whose change is believed (n,).
+        back: Of these, those that are back at the level before their last change (n,).
         slice_off: Whether the slice is wrong as a whole.
         stuck: Entries that were off and have repeated the same number since (n,).
     """
 
     accept: Array
+    back: Array
     slice_off: Array
     stuck: Array
 
@@ -112,6 +123,9 @@ def init(entries: int) -> Events:
         run=zero,
         nearest=jnp.full(entries, jnp.inf, jnp.float32),
         support=zero,
+        former=jnp.full(entries, jnp.nan, jnp.float32),
+        former_square=jnp.zeros(entries),
+        former_support=zero,
         off_run=number.astype(jnp.int32),
         value=jnp.full(entries, jnp.nan, jnp.float32),
         repeats=zero,
@@ -205,8 +219,9 @@ def decide(
     rate: Array | float = 0.0,
 ) -> Found:
     """What to believe of this slice; `rate` is the usual fraction of outliers."""
-    off = _off(probability, mask) | _surprising(events, surprise, mask)
     same, flagged = mask & (values == events.value), mask & (probability > 0.5)
+    back = flagged & ((values - events.former) ** 2 < NEAR_FORMER**2 * events.former_square)
+    off = _off(jnp.where(back, 0, probability), mask) | _surprising(events, surprise, mask)
     repeating = _no_chance(events, events.repeats + 1) & (events.moves >= KNOWN_AFTER)
     off_before = (events.run != 0) & (events.flagged_for > 0)
     stuck = same & repeating & (events.stuck | off_before | flagged)
@@ -217,8 +232,9 @@ def decide(
     # Never later than usual: of a slice that is wrong as a whole nothing is learned.
     few = jnp.minimum(BELIEVED_AFTER, jnp.where(events.after > 0, events.after, BELIEVED_AFTER))
     lasting = (events.off_run + off >= few - 1) & moving
-    accept = flagged & moving & (believed | (off & lasting))
-    return Found(accept=accept, slice_off=off & ~lasting, stuck=stuck)
+    back &= ~stuck
+    accept = (flagged & moving & (believed | (off & lasting))) | back
+    return Found(accept=accept, back=back, slice_off=off & ~lasting, stuck=stuck)
 
 
 def learned(
@@ -230,8 +246,10 @@ def learned(
     found: Found,
     surprise: Array | float = 0.0,
     rate: Array | float = 0.0,
+    level: tuple[Array, Array] | None = None,
 ) -> Events:
-    """The counts after the slice; `probability` with what was decided about it."""
+    """The counts after the slice; `probability` with what was decided, `level` as it was: mean, and variance of what is
+    observed around it."""
     run = _run(events, probability, innovation, mask)
     same = mask & (values == events.value)
     moved = mask & ~same & ~jnp.isnan(events.value)
@@ -245,10 +263,18 @@ def learned(
     believed, nearest = found.accept & mask, _nearest(events, run, innovation, mask)
     needed, fresh = _needed(events, rate, mask), probability - events.flagged_share
     support = jnp.where(believed, jnp.abs(run), events.support + (mask & (probability <= 0.5)))
+    support = jnp.where(found.back, events.former_support, support)
+    mean, square = (jnp.nan, 0.0) if level is None else level
+    forgotten = found.back | (support > events.former_support)
+    former = jnp.where(believed, jnp.where(events.support >= KNOWN_AFTER, mean, jnp.nan), events.former)
+    former = jnp.where(found.back | (~believed & forgotten), jnp.nan, former)
     return Events(
         run=jnp.where(believed | _lasts(run, nearest, innovation, needed), 0, jnp.clip(run, -needed, needed)),
         nearest=jnp.where(believed, jnp.inf, nearest),
         support=jnp.minimum(support, MOST_SUPPORT),
+        former=former,
+        former_square=jnp.where(believed, square, events.former_square),
+        former_support=jnp.where(believed & ~found.back, events.support, events.former_support),
         off_run=jnp.where(lasting, jnp.where(found.slice_off, events.off_run + 1, 0), events.off_run),
         value=jnp.where(mask, values, events.value),
         repeats=repeats,

@@ -23,7 +23,7 @@ from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
 from undertow.tracker.tracking import Tracking, caught_up
 
-STATE_VERSION = 9
+STATE_VERSION = 10
 """Raise it whenever the meaning or the names of the arrays change."""
 
 

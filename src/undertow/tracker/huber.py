@@ -25,6 +25,13 @@ def bound(rate: Array | float) -> Array:
     return c
 
 
+def bounded(squares: Array, variance: Array, c: Array | float, usual: Array | float = 0.0) -> Array:
+    """What squared errors add: c² variances at most, or what is usual if that is more."""
+    most = c**2 * variance / within(c)
+    added: Array = jnp.minimum(squares / jnp.where(usual > most, 1, within(c)), jnp.maximum(most, usual))
+    return added
+
+
 def within(c: Array | float) -> Array:
     """β(c) = E min(z², c²) of a standard normal z."""
     density = jnp.exp(-(jnp.asarray(c) ** 2) / 2) / np.sqrt(2 * np.pi)

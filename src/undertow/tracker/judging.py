@@ -11,7 +11,7 @@ from jax.tree_util import register_dataclass
 
 from undertow.programs.program import program
 from undertow.programs.runtime import MIDDLING
-from undertow.tracker import calibration, events, expectation, huber, law
+from undertow.tracker import calibration, events, expectation, huber, law, zeros
 from undertow.tracker.combination import averaged
 from undertow.tracker.core import Core
 from undertow.tracker.holding_out import held_out
@@ -54,6 +54,7 @@ class Verdict:
         expectation: With this slice.
         slice_off: Whether the slice as a whole is wrong.
         changed: Entries that have changed for good.
+        back: Of these, those that are back at the level before.
         stuck: Entries that were off and have repeated the same number since.
     """
 
@@ -73,6 +74,7 @@ class Verdict:
     expectation: expectation.Expectation
     slice_off: Array
     changed: Array
+    back: Array
     stuck: Array
 
 
@@ -92,14 +94,16 @@ def judge(
     """
     weight = mask.astype(values.dtype)
     level = registry.LEVEL.predict(core.level, Given(values, weight, core.last))
-    away = (values - level.mean) ** 2 / (level.variance + level.noise)
+    usual = zeros.usual_square(core.zeros)
+    expected_square = jnp.maximum(level.variance + level.noise, usual)
+    away = (values - level.mean) ** 2 / expected_square
     trusted = weight * jnp.minimum(1, SUSPICIOUS**2 / jnp.maximum(away, 1e-6))
     trusted = jnp.where(core.seen > 2, trusted, weight)
     previous = averaged(core.sets, core.paces, weight.sum())
 
     def cleaner(_: int, before: tuple[Array, Array, Array, Said]) -> tuple[Array, Array, Array, Said]:
         said = said_by_all(core, values, level, season, from_cp, scale, before[0], before[1])
-        probability = outliers(core, values, mask, scale, previous, said)[0]
+        probability = outliers(core, values, mask, scale, previous, said, usual)[0]
         clean = weight * (1 - jnp.where(core.seen < 2, 0, probability))
         return clean, clean, probability, said
 
@@ -108,23 +112,23 @@ def judge(
     nothing = jnp.zeros((core.sets.shape[1], values.size), values.dtype)
     unsaid = Said(nothing, nothing, nothing, nothing, nothing[:, 0] > 0)
     _, _, probability, said = jax.lax.fori_loop(0, 2, cleaner, (trusted, weight, weight, unsaid))
-    usually = law.rate(core.law)
-    often = core.events.flagged_share > jnp.maximum(IMPLAUSIBLE, TIMES_USUAL * usually)
+    rate = law.rate(core.law)
+    often = core.events.flagged_share > jnp.maximum(IMPLAUSIBLE, TIMES_USUAL * rate)
     often &= core.events.after == 0  # else it was asked for when a change is believed
-    doubtful = (usually > IMPLAUSIBLE) | often
+    doubtful = (rate > IMPLAUSIBLE) | often
     counts = jnp.where(often, 1, 1 - probability)
-    weighing = weighed(core, values, mask, scale, level.mean, said, counts, previous)
-    probability, mean, variance = outliers(core, values, mask, scale, weighing.weights, said)
-    innovation = (values - mean) / jnp.sqrt(variance)
+    weighing = weighed(core, values, mask, scale, level.mean, said, counts, previous, zeros.news(core.zeros, values))
+    probability, mean, variance = outliers(core, values, mask, scale, weighing.weights, said, usual)
+    innovation = (values - mean) / jnp.sqrt(jnp.maximum(variance, usual))
     clean = jnp.where(weighing.judged, weight * (1 - probability) * jax.lax.rsqrt(weighing.norm), 0)
     expected = expectation.learned(core.expectation, values, mean, variance * core.law.spread**2, scale, clean)
     variance, own_noise = answered(weighing.answering, said, weighing.gains, scale)
     early = core.seen < 2
     probability = jnp.where(early, 0, probability)
-    unexpected = (values - weighing.past) ** 2 / (level.variance + level.noise)
+    unexpected = (values - weighing.past) ** 2 / expected_square
     surprise = events.distance(core.events, unexpected, mask & (probability <= 0.5))
     found = events.decide(core.events, probability, innovation, values, mask, surprise, law.rate(core.law))
-    probability = jnp.where((found.slice_off & mask) | found.stuck, 1, probability)
+    probability = jnp.where((found.slice_off & mask) | found.stuck, 1, jnp.where(found.back, 0, probability))
     withheld = jnp.where(found.accept | often, 0, probability)
     worth = jnp.where(found.accept | early, 1, law.worth(core.law, innovation))
     learn = weight * jnp.where(withheld > 0.02, 1 - withheld, 1) * worth * ~found.slice_off
@@ -135,7 +139,7 @@ def judge(
         jnp.where(doubtful, weight * ~(found.slice_off | found.stuck), one) * news for one in (counted, learn)
     )
     claims, bound = (values - said.means, said.claimed), huber.bound(law.rate(core.law))
-    calibrated = calibration.learned(core.calibration, *claims, counted * (core.seen > 1), bound)
+    calibrated = calibration.learned(core.calibration, *claims, counted * (core.seen > 1), bound, usual)
     held = held_out(values, mean, mask, core.seen)
     return Verdict(
         mean=mean,
@@ -154,5 +158,6 @@ def judge(
         expectation=expected,
         slice_off=found.slice_off,
         changed=found.accept,
+        back=found.back,
         stuck=found.stuck,
     )

@@ -118,10 +118,10 @@ def reach(shares: NDArray[Any], level: float) -> NDArray[Any]:
     return wide.reshape(*shares.shape[:-1], 1)
 
 
-def learned(law: Law, u: Array, observed: Array) -> Law:
-    """The law after the innovations of a slice."""
-    fresh = histogram(u, observed)
-    counts = jnp.where(observed.any(), FORGETTING * law.counts + fresh, law.counts)
+def learned(law: Law, u: Array, weights: Array) -> Law:
+    """The law after the innovations of a slice, each with its weight; 0 where nothing was observed."""
+    fresh = histogram(u, weights)
+    counts = jnp.where((weights > 0).any(), FORGETTING * law.counts + fresh, law.counts)
     law = Law(counts, law.scale, law.rate, law.chosen, law.spread)
     law = jax.lax.fori_loop(0, ITERATIONS, lambda _, one: _improved(one), law)
     clean, wrong = _all_log_joint(law)
@@ -130,11 +130,11 @@ def learned(law: Law, u: Array, observed: Array) -> Law:
     return Law(counts, law.scale, law.rate, chosen, spread(counts * (1 - flagged)))
 
 
-def histogram(u: Array, observed: Array) -> Array:
-    """How many |u| of these entries lie in each bin (BINS,)."""
+def histogram(u: Array, weights: Array) -> Array:
+    """How many |u| lie in each bin, each with its weight (BINS,)."""
     size = jnp.clip(jnp.abs(u), LOW, HIGH * 0.999)
     bins = jnp.floor(jnp.log(size / LOW) * (BINS / np.log(HIGH / LOW))).astype(jnp.int32)
-    return jnp.zeros(BINS).at[jnp.clip(bins, 0, BINS - 1)].add(observed.astype(jnp.float32))
+    return jnp.zeros(BINS).at[jnp.clip(bins, 0, BINS - 1)].add(weights.astype(jnp.float32))
 
 
 def with_outliers(law: Law, count: Array | float) -> Law:

@@ -73,12 +73,12 @@ def bounded(means: Array, level: Prediction, scale: Array) -> Array:
 
 
 def outliers(
-    core: Core, values: Array, mask: Array, scale: Array, weights: Array, said: Said
+    core: Core, values: Array, mask: Array, scale: Array, weights: Array, said: Said, usual: Array
 ) -> tuple[Array, Array, Array]:
-    """Probability of outliers, mean and variance of the combination."""
+    """Probability of outliers, mean and variance of the combination; as far as is `usual` (n,), squared, nothing is."""
     mean = combined(weights, said.means, scale)
     variance = weights @ (said.variances + said.noises + (said.means - mean) ** 2)
-    probability = law.outlier_probability(core.law, (values - mean) / jnp.sqrt(variance))
+    probability = law.outlier_probability(core.law, (values - mean) / jnp.sqrt(jnp.maximum(variance, usual)))
     return jnp.where(mask, probability, 0), mean, variance
 
 

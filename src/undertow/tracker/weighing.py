@@ -60,7 +60,15 @@ class Weighing:
 
 
 def weighed(
-    core: Core, values: Array, mask: Array, scale: Array, level: Array, said: Said, clean: Array, previous: Array
+    core: Core,
+    values: Array,
+    mask: Array,
+    scale: Array,
+    level: Array,
+    said: Said,
+    clean: Array,
+    previous: Array,
+    news: Array,
 ) -> Weighing:
     """Weights by the errors of this slice and those before.
 
@@ -73,6 +81,7 @@ def weighed(
         said: What everybody says.
         clean: Probability that an entry is no outlier (n,).
         previous: Weights with which the slice was predicted (K,).
+        news: What observations say about how far off others are (n,).
     """
     weight = mask.astype(values.dtype)
     means, absent = said.means, said.absent
@@ -83,7 +92,7 @@ def weighed(
     # Errors count as they do in the units of the data, relative to the size of the slice.
     # What everybody misses by far says nothing about who is better.
     missed = jnp.where(mask, middle(jnp.abs(x - scales.plain(means, scale)), absent), 0)
-    typical = (jnp.sqrt(missed).sum() / jnp.maximum(weight.sum(), 1)) ** 2
+    typical = ((news * jnp.sqrt(missed)).sum() / jnp.maximum((weight * news).sum(), 1e-6)) ** 2
     informative = jnp.minimum(1, (MISSED_BY_ALL * typical / jnp.maximum(missed, 1e-30)) ** 2)
     importance = weight * clean * informative / norm
     errors = jnp.where(mask, x - scales.plain(means, scale), 0)

@@ -39,6 +39,7 @@ class Given:
         level: What the local level predicts, for predictors that work on deviations from it.
         noise: Weights with which observations tell of the noise; None where they are the same.
         bound: Standard deviations beyond which an error tells no more of it: it may be an outlier not noticed.
+        usual: Squared errors that are usual whatever the variance (n,): up to these they count in full.
     """
 
     values: Array
@@ -46,6 +47,7 @@ class Given:
     level: Array
     noise: Array | None = None
     bound: Array | float = huber.LOOSE
+    usual: Array | float = 0.0
 
 
 class Predictor(Protocol):

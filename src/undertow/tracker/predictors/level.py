@@ -97,7 +97,7 @@ class Level:
         keep = 1 - (1 - MEMORY) * informative
         likelihood = -0.5 * informative * (squared + jnp.log(expected))
         known = (informative > 0) & state.seen
-        bounded = jnp.minimum(error**2, given.bound**2 * expected) / huber.within(given.bound)
+        bounded = huber.bounded(error**2, expected, given.bound, given.usual)
         gain = weight * predicted / (weight * predicted + 1)
         after = LevelState(
             mean=jnp.where(first, given.values, state.mean + gain * error),
@@ -147,8 +147,9 @@ def _averaged(weights: list[Array], rows: Array) -> Array:
 def _noise(state: LevelState) -> Array:
     """Noise variance as each filter sees it (K, n), drawn towards that of all entries."""
     own = state.squares / jnp.maximum(state.count, 1e-6)
-    # The square of the mean root: entries far noisier than the rest do not decide it.
-    shared = ((state.count * jnp.sqrt(own)).sum(1) / jnp.maximum(state.count.sum(), 1e-6)) ** 2
+    # The square of the mean root: entries far noisier than the rest do not decide it. Nor do those that never move.
+    count = jnp.where(own > 0, state.count, 0)
+    shared = ((count * jnp.sqrt(own)).sum(1) / jnp.maximum(count.sum(1), 1e-6)) ** 2
     shared = jnp.where((state.count > 0).any(), shared, 1.0)[:, None]
     return (state.squares + PRIOR_COUNT * shared) / (state.count + PRIOR_COUNT) + 1e-12
 
