@@ -59,7 +59,7 @@ def mostly(known: Zeros) -> Array:
 
 
 def usual_square(known: Zeros) -> Array:
-    """The square of what mostly zero entries usually are when they are not (n,); 0 for others, and where that is rare."""
+    """The square of what mostly zero entries are when they are not (n,); 0 of others, and where that is rare."""
     often = known.found > RARE * (known.looked + PRIOR_LOOKS)
     square = jnp.exp(2 * known.size / jnp.maximum(known.found, 1e-6))
     return jnp.where(mostly(known) & often, square, 0)
