@@ -139,6 +139,18 @@ def test_headers_that_say_something_else_are_refused(content, name, value):
     refused((header | {name: value}, arrays), "does not fit this Undertow")
 
 
+def test_files_of_the_version_before_are_completed(content):
+    header, arrays = content
+    added = {name for name in arrays if name.startswith("core.zeros.") or name.startswith("core.events.former")}
+    assert len(added) == 8
+    kept = {name: array for name, array in arrays.items() if name not in added}
+    refused((header, kept), "does not fit this Undertow")
+    state = files.unpacked((header | {"state_version": 9}, kept), "state.ckpt")
+    assert np.isnan(state.core.events.former).all()
+    assert not state.core.zeros.count.any()
+    np.testing.assert_array_equal(state.core.last, arrays["core.last"])
+
+
 @pytest.mark.parametrize(
     "change", [{"kind": "RobustCP"}, {"kind": None}, {"state_version": 99}, {"state_version": "1"}]
 )

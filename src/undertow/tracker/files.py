@@ -17,7 +17,7 @@ from undertow.model.settings import Slots
 from undertow.model.step import init_core
 from undertow.serialization.container import CheckpointError
 from undertow.serialization.models import stored_slots
-from undertow.tracker import neighbours, past_files
+from undertow.tracker import earlier, neighbours, past_files
 from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
@@ -71,7 +71,9 @@ def unpacked(checkpoint: tuple[dict[str, Any], dict[str, Any]], name: str) -> Tr
         CheckpointError: It holds something else, or does not fit this version.
     """
     header, arrays = checkpoint
-    if header.get("kind") != "Tracker" or header.get("state_version") != STATE_VERSION:
+    if header.get("kind") == "Tracker" and header.get("state_version") in earlier.READABLE:
+        arrays = earlier.completed(arrays)
+    elif header.get("kind") != "Tracker" or header.get("state_version") != STATE_VERSION:
         raise CheckpointError(
             f"checkpoint {name} holds {header.get('kind')!r} of state version {header.get('state_version')!r}, this "
             f"Undertow reads trackers of version {STATE_VERSION}: use the version of undertow that wrote it."

@@ -15,7 +15,7 @@ from undertow.engine.history import REPEATS_ONLY, History
 from undertow.inputs.dense import Slice
 from undertow.serialization.container import CheckpointError
 from undertow.serialization.models import stored_slots
-from undertow.tracker import files, past_files
+from undertow.tracker import earlier, files, past_files
 from undertow.tracker.fleet import Past, Trackers
 from undertow.tracker.frame import Frame
 from undertow.tracker.group import FREE, Group
@@ -79,7 +79,9 @@ def unpacked(checkpoint: Checkpoint, name: str) -> Trackers:
         CheckpointError: It does not fit this version.
     """
     header, arrays = checkpoint
-    if header.get("tracker_version") != files.STATE_VERSION:
+    if header.get("tracker_version") in earlier.READABLE:
+        arrays = earlier.completed(arrays)
+    elif header.get("tracker_version") != files.STATE_VERSION:
         raise CheckpointError(
             f"checkpoint {name} holds trackers of state version {header.get('tracker_version')!r}, this Undertow reads "
             f"version {files.STATE_VERSION}: use the version of undertow that wrote it."
