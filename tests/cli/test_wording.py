@@ -16,6 +16,13 @@ from undertow.cli.wording import as_typed
         ("open it with colour=True", "open it with --colour"),
         ("time='my column'", '--time "my column"'),
         ("row_group_size=100000 and outlier_rate=0.01", "row_group_size=100000 and outlier_rate=0.01"),
+        ("late must be one of keep, skip, got 'x'", "--late must be one of keep, skip, got 'x'"),
+        ("checkpoint_every must be a number of slices", "--checkpoint-every must be a number of slices"),
+        (
+            "duplicates is for long tables, and a.csv is a wide one",
+            "--duplicates is for long tables, and a.csv is a wide one",
+        ),
+        ("time must be a date", "time must be a date"),
         ("--set outlier_rate=0.01", "--set outlier_rate=0.01"),
         ("a.csv?time=3 is not there", "a.csv?time=3 is not there"),
     ],

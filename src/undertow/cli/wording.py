@@ -18,14 +18,21 @@ def as_typed(sentence: str) -> str:
         'leave such rows out with --on-bad skip'
         >>> as_typed("continue with --resume (resume=True), or name another with --store (store=…)")
         'continue with --resume, or name another with --store'
+        >>> as_typed("on_bad must be one of stop, skip, got 'go'")
+        "--on-bad must be one of stop, skip, got 'go'"
     """
     names = "|".join(sorted(_names(), key=len, reverse=True))
+    sentence = re.sub(rf"^(?!time |mask )({names})(?= (?:must be one of|must be a|is for|needs) )", _name, sentence)
     sentence = re.sub(rf"(--[\w-]+(?: [^\s(]\S*)?) \((?:{names})={_VALUE}\)", r"\1", sentence)
     return re.sub(rf"(?<![^\s(,])({names})=({_VALUE})", _option, sentence)
 
 
+def _name(match: re.Match[str]) -> str:
+    return "--" + match[1].replace("_", "-")
+
+
 def _option(match: re.Match[str]) -> str:
-    name, value = "--" + match[1].replace("_", "-"), match[2]
+    name, value = _name(match), match[2]
     plain = value[1:-1] if value[0] in "'\"" else value
     if value == "True":
         return name
