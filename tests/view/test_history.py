@@ -1,5 +1,6 @@
 """What a model remembers for its pictures: bounded, and of one stream."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -47,6 +48,21 @@ def test_components_are_known_since_they_began():
     assert kept.since(0).tolist() == [1, -1, -1, 3]
     kept.add(5, output(frame=2), [np.array([True, False, False, False])])  # learned anew
     assert kept.since(0)[0] == 4
+
+
+def test_since_when_is_saved():
+    kept, other = History(), History()
+    kept.add(1, output(), [np.array([True, False])])
+    kept.add(2, output(), [np.array([True, True])])
+    assert kept.saved(3) is None  # a slice has come that was not looked at
+    saved = json.loads(json.dumps(kept.saved(2)))
+    other.go_on(saved, 1)
+    assert other.newest is None
+    assert other.moments()[-1] == kept.moments()[-1]
+    assert other.saved(2) == kept.saved(2)
+    for one in (kept, other):
+        one.add(3, output(), [np.array([True, True, True])])
+    assert other.since(0).tolist() == kept.since(0).tolist() == [0, 1, 2]
 
 
 def test_of_a_loaded_model_it_is_not_known():

@@ -271,12 +271,18 @@ class Tracker(Viewed, StackedModel):
             CheckpointError: It cannot be written.
             ValueError: No slice has been seen yet.
         """
-        container.write(path, *with_labels(files.packed(self._learned("save")), self._labels))
+        container.write(path, *self._packed("save"))
 
     @exclusive
     def to_bytes(self) -> bytes:
         """The tracker as bytes, the same that `save` writes; `undertow.from_bytes` goes on from them."""
-        return container.to_bytes(*with_labels(files.packed(self._learned("to_bytes")), self._labels))
+        return container.to_bytes(*self._packed("to_bytes"))
+
+    def _packed(self, what: str) -> Any:
+        """Header and arrays."""
+        state = self._learned(what)
+        header, arrays = files.packed(state)
+        return with_labels((files.with_history(header, self._history.saved(state.seen)), arrays), self._labels)
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -313,6 +319,8 @@ class Tracker(Viewed, StackedModel):
         other = Tracker(self.period, self.believed_after, self.grow)
         other._state = self._copied()
         other._labels = self._labels
+        if self._state is not None and (known := self._history.saved(self._state.seen)) is not None:
+            other._history.go_on(known, known["frame"])
         return other
 
     @exclusive
@@ -412,6 +420,8 @@ def from_checkpoint(checkpoint: Any, name: str) -> Tracker:
     """The tracker in a checkpoint; `name` is what messages call it."""
     tracker = from_state(files.unpacked(checkpoint, name))
     tracker._labels = labels_in(checkpoint, name)
+    if (known := files.history_in(checkpoint[0])) is not None:
+        tracker._history.go_on(*known)
     return tracker
 
 

@@ -64,6 +64,22 @@ def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, arrays
 
 
+def with_history(header: dict[str, Any], known: dict[str, Any] | None) -> dict[str, Any]:
+    """A header with what `view.history.History.saved` gave."""
+    if known is None:
+        return header
+    frame = known["frame"]
+    return {**header, "looked_at": {**known, "frame": None if frame is None else asdict(frame)}}
+
+
+def history_in(header: dict[str, Any]) -> tuple[dict[str, Any], Frame | None] | None:
+    """What `History.go_on` takes; None in files that have nothing of it."""
+    known = header.get("looked_at")
+    if known is None:
+        return None
+    return known, None if known["frame"] is None else Frame(**known["frame"])
+
+
 def unpacked(checkpoint: tuple[dict[str, Any], dict[str, Any]], name: str) -> Tracking:
     """What `packed` was given.
 

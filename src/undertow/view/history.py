@@ -1,14 +1,14 @@
 """What a model remembers for its pictures: a few numbers for each of the last slices.
 
-In memory only: neither saved nor part of the state, which stays what it is whether anybody looks or not. A model that
-was loaded starts with none; the whole history of a stream is in a store (`undertow.run`).
+In memory only, and no part of the state, which stays what it is whether anybody looks or not. Saved are the newest
+slice and when each component began; the whole history of a stream is in a store (`undertow.run`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,6 +95,28 @@ class History:
         """The slice from which on each slot of a CP model has been in use, counted from 0; −1 where not known."""
         self._take_in(0)
         return self._since[model] if model < len(self._since) else None
+
+    def saved(self, seen: int) -> dict[str, Any] | None:
+        """As plain JSON, with a frame: the newest slice, and of every CP model its slots in use and when each began.
+
+        None where the newest slice is not the one of that number: what happened in between is not known.
+        """
+        self._take_in(0)
+        if self._newest is None or self._newest[0] != seen or not self._moments:
+            return None
+        newest = {name: np.asarray(value).tolist() for name, value in asdict(self._moments[-1]).items()}
+        newest = {name: None if value != value else value for name, value in newest.items()}
+        slots = zip(self._active, self._since, strict=True)
+        models = [{"active": np.flatnonzero(a).tolist(), "since": s.tolist()} for a, s in slots]
+        return {"newest": newest, "frame": self._frame, "models": models}
+
+    def go_on(self, saved: dict[str, Any], frame: Any) -> None:
+        """From what `saved` gave; the frame is that of its newest slice."""
+        newest = {name: np.nan if value is None else value for name, value in saved["newest"].items()}
+        self._moments.append(Moment(**{**newest, "weights": tuple(newest["weights"])}))
+        self._newest, self._frame = (self._moments[-1].index + 1, None), frame
+        self._since = [np.asarray(one["since"], np.int64) for one in saved["models"]]
+        self._active = [np.isin(np.arange(len(one["since"])), one["active"]) for one in saved["models"]]
 
     def _take_in(self, behind: int) -> None:
         """All slices but the newest ones, `behind` of them."""

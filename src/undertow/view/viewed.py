@@ -34,8 +34,8 @@ class Viewed:
 
         Columns: `component` (1 is the largest), `mode`, `label`, `loading` (those of a mode have length 1; on the scale
         of the model), `share` (of the sum of squares of the low-rank part over the window; they need not add up to 1,
-        since components overlap), `since` (the first slice in which it was in use, counted from 0; None where this
-        object has not seen it begin).
+        since components overlap), `since` (the first slice in which it was in use, counted from 0; None where nobody
+        has seen it begin).
 
         Returns:
             A sequence of dictionaries; `.to_pandas()` makes a frame of it.
