@@ -18,7 +18,7 @@ LABEL = st.one_of(
 )
 KINDS = ["float64", "float32", "int64", "Float64", "Int64", "boolean", "bool", "category", "string", "object", "mixed"]
 KINDS += ["datetime64[ns]", "complex128", "Sparse[float]", "timedelta64[ns]"]
-INDICES = ["counted", "dated", "zoned", "repeated", "mixed", "categories", "levels", "missing"]
+INDICES = ["counted", "dated", "zoned", "repeated", "mixed", "categories", "levels", "missing", "filtered"]
 
 
 def column(kind, rows):
@@ -47,6 +47,7 @@ def index(kind, rows):
         if rows
         else pd.MultiIndex.from_arrays([[], []]),
         "missing": pd.Index([None] * rows),
+        "filtered": pd.Index([7 * (rows - n) for n in range(rows)], dtype="int64"),
     }
     return made[kind][:rows]
 

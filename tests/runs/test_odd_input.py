@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from odd_input import INDICES, KINDS, LABEL, attempted, column, index
 from stubs import StubModel
 
+import undertow.adapters.pandas  # noqa: F401 (registers it)
 from undertow.inputs.dense import as_slice
 from undertow.inputs.labels.slices import taken
 from undertow.inputs.labels.stacks import restacked, slices_of
@@ -107,6 +108,43 @@ def test_odd_frames_are_cleaned_or_refused(rows, columns, how):
     frame.columns = pd.Index([name for name, _ in columns], dtype=object, tupleize_cols=False)
     frame.index = index(how, rows)
     cleaned(frame)
+
+
+def moments(kind, rows):
+    """A column of times."""
+    dates = pd.date_range("2024-10-26T22:00", periods=rows, freq="h")
+    made = {
+        "dates": dates,
+        "zoned": dates.tz_localize("UTC").tz_convert("Europe/Berlin"),
+        "zoned and not": [one.tz_localize("UTC") if n % 2 else one for n, one in enumerate(dates)],
+        "texts": [str(one) for one in dates],
+        "numbers": np.arange(rows)[::-1],
+        "one gone": [None, *dates[1:]],
+        "mixed": [1, "b", *dates[2:]],
+    }
+    return pd.Series(made[kind][:rows])
+
+
+@pytest.mark.slow
+@QUICK
+@given(
+    st.lists(LABEL, min_size=1, max_size=6),
+    st.sampled_from(["dates", "zoned", "zoned and not", "texts", "numbers", "one gone", "mixed"]),
+    st.sampled_from(KINDS),
+    st.sampled_from(INDICES),
+    st.sampled_from([{}, {"time": "when"}, {"time": "when", "modes": "room", "value": "x"}]),
+)
+def test_odd_long_frames_are_cleaned_or_refused(labels, times, kind, how, said):
+    rows = len(labels)
+    room = pd.Series(labels, dtype=object)
+    frame = pd.DataFrame({"when": moments(times, rows), "room": room, "x": column(kind, rows)})
+    frame.index = index(how, rows)
+    cleaned(frame, **said)
+    options = {"model": Stub(), "progress": False, **said}
+    flags = attempted(frame.undertow.outliers, **options)
+    assert flags is None or flags.index.equals(frame.index)
+    completed = attempted(frame.undertow.completed, **options)
+    assert completed is None or len(completed)
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "UTC"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from undertow.runs.cleaning import clean
 
 try:
@@ -36,16 +38,19 @@ class Accessor:
     def completed(self, **options: Any) -> Any:
         """The frame with what is missing filled in; observed values stay. A long one has a row for every entry then."""
         found = clean(self._frame, **options)
-        if _is_long(self._frame, found):
-            return _completed(self._frame, found, options.get("value"))
+        if (long := _long(self._frame, found)) is not None:
+            return _completed(long, found, options.get("value"))
         return self._frame.where(self._frame.notna(), self._array(found["mean"].values))
 
     def outliers(self, **options: Any) -> Any:
         """A frame of True where an entry is flagged; of a long frame a column, for its rows."""
         found = clean(self._frame, **options)
-        if not _is_long(self._frame, found):
+        if (long := _long(self._frame, found)) is None:
             return self._array(found["flags"].values)
-        return pandas.Series(found["flags"].values[_places(self._frame, found)], self._frame.index, name="outlier")
+        places = _places(long, found)
+        known = np.all(places >= 0, axis=0)  # rows that were left out are not flagged
+        flags = known & found["flags"].values[tuple(np.where(known, places, 0))]
+        return pandas.Series(flags, self._frame.index, name="outlier")
 
     def _array(self, found: Any) -> Any:
         """One array of the Dataset as a frame like this one."""
@@ -58,22 +63,32 @@ class Accessor:
             places = [[level.index(part) for part in columns.get_level_values(n)] for n, level in enumerate(levels)]
             matrix = found[(slice(None), *places)]
         if matrix.shape != frame.shape:
-            raise ValueError(f"the frame must be wide, with a row per time and columns of numbers, got {frame.shape}.")
+            raise ValueError(
+                f"the frame must have a row per time and columns of numbers, or columns of times, labels and values, "
+                f"got {len(columns)} columns of which some are neither: use undertow.clean."
+            )
         return pandas.DataFrame(matrix, frame.index, columns)
 
 
-def _is_long(frame: Any, found: Any) -> bool:
-    """Whether times and labels of the results are columns of the frame."""
-    return frame.columns.nlevels == 1 and set(found["mean"].dims) <= set(frame.columns)
+def _long(frame: Any, found: Any) -> Any:
+    """The frame with times and labels of the results among its columns; None if it is a wide one."""
+    dims = list(found["mean"].dims)
+    if frame.columns.nlevels > 1 or frame.index.nlevels > 1:
+        return None
+    if dims[0] not in frame.columns and dims[0] == (frame.index.name or "time"):
+        frame = frame.rename_axis(index=dims[0]).reset_index()
+    return frame if set(dims) <= set(frame.columns) else None
 
 
-def _places(frame: Any, found: Any) -> tuple[Any, ...]:
-    """Where each row of a long frame lies in the results, an index for every dimension."""
+def _places(frame: Any, found: Any) -> Any:
+    """Where each row of a long frame lies in the results: an index for every dimension, −1 for what is not there."""
     time, *modes = found["mean"].dims
-    return (
-        found[time].to_index().get_indexer(_plain(frame[time], found[time].dtype.kind)),
-        *(pandas.Index(found[mode].values.astype(str)).get_indexer(frame[mode].astype(str)) for mode in modes),
-    )
+    labels = [(found[time].to_index(), _plain(frame[time], found[time].dtype.kind))]
+    labels += [(pandas.Index(found[mode].values.astype(str)), frame[mode].astype(str)) for mode in modes]
+    for dim, (known, _) in zip(found["mean"].dims, labels, strict=True):
+        if not known.is_unique:
+            raise ValueError(f"{dim} has labels that read the same: rename one, or use undertow.clean")
+    return np.array([known.get_indexer(asked) for known, asked in labels])
 
 
 def _plain(times: Any, kind: str) -> Any:
@@ -86,7 +101,12 @@ def _plain(times: Any, kind: str) -> Any:
 def _completed(frame: Any, found: Any, value: Any) -> Any:
     """A row for every time and entry, in their order, with the columns of time, labels and value."""
     dims, numeric = found["mean"].dims, pandas.api.types.is_numeric_dtype
-    name = value or next(name for name in frame.columns if name not in dims and numeric(frame[name]))
+    numbers = [name for name in frame.columns if name not in dims and numeric(frame[name])]
+    name = value or (numbers[0] if len(numbers) == 1 else None)
+    if name is None:
+        raise ValueError(
+            f"the column of values is not clear among {', '.join(map(str, numbers))}: name it with value=…"
+        )
     filled = found["data"].where(found["data"].notnull(), found["mean"]).values
     index = pandas.MultiIndex.from_product([found[dim].values for dim in dims], names=dims)
     made = pandas.Series(filled.ravel(), index, name=name).reset_index()

@@ -112,7 +112,7 @@ class History:
 
     def go_on(self, saved: dict[str, Any], frame: Any) -> None:
         """From what `saved` gave; the frame is that of its newest slice."""
-        newest = {name: np.nan if value is None else value for name, value in saved["newest"].items()}
+        newest: dict[str, Any] = {name: np.nan if one is None else one for name, one in saved["newest"].items()}
         self._moments.append(Moment(**{**newest, "weights": tuple(newest["weights"])}))
         self._newest, self._frame = (self._moments[-1].index + 1, None), frame
         self._since = [np.asarray(one["since"], np.int64) for one in saved["models"]]

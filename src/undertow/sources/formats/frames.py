@@ -36,6 +36,7 @@ class Held:
         numbers: Those which hold numbers.
         dated: Those which hold dates.
         index: The column that was the index, if it can be time.
+        nameless: That column, if the index had no name: it is the time or nothing.
         title: What messages call it.
     """
 
@@ -44,6 +45,7 @@ class Held:
     numbers: frozenset[Any]
     dated: frozenset[Any]
     index: Any = None
+    nameless: frozenset[Any] = frozenset()
     title: str = NAME
 
     def time(self, wanted: str | None) -> Any:
@@ -66,7 +68,8 @@ def open_frame(frame: Any, options: SourceOptions, title: str = NAME) -> Source:
     found = _found(held, options)
     if found is None:
         time = held.time(options.time)
-        return _wide(held, time, [name for name in held.names if name in held.numbers and name != time], options)
+        numbers = [name for name in held.names if name in held.numbers - held.nameless and name != time]
+        return _wide(held, time, numbers, options)
     return _long(held, replace(options, time=found[0], modes=found[1], value=found[2]))
 
 
@@ -88,7 +91,7 @@ def _found(held: Held, options: SourceOptions) -> tuple[str, tuple[str, ...], st
     if twice := sorted(name for name, count in Counter(map(str, held.names)).items() if count > 1):
         raise StreamError(f"{held.title} has two columns of the same name, {_listed(twice)}: rename one")
     time = held.time(options.time)
-    others = [name for name in held.names if name != time]
+    others = [name for name in held.names if name != time and name not in held.nameless]
     texts = [name for name in others if name not in held.numbers]
     numbers = [name for name in others if name in held.numbers]
     if not len(held.frame):
@@ -191,6 +194,7 @@ def _of_pandas(frame: Any) -> Held:
         is_numeric_dtype,
     )
 
+    nameless: frozenset[Any] = frozenset()
     index, counts = None, isinstance(frame.index, RangeIndex) and frame.index.name is None
     if not counts:
         names = [name for name in frame.index.names if name is not None]
@@ -201,6 +205,8 @@ def _of_pandas(frame: Any) -> Held:
                 return _of_pandas(frame.reset_index(drop=True))  # the time is a column: a filter left such an index
         if single and not names:
             frame = frame.rename_axis("time")
+            levels = frame.columns.nlevels
+            nameless = frozenset(["time" if levels == 1 else ("time", *[""] * (levels - 1))])
         elif len(names) < frame.index.nlevels:
             raise StreamError(f"{NAME} has levels of its index without a name: name them with rename_axis")
         if single:
@@ -211,7 +217,7 @@ def _of_pandas(frame: Any) -> Held:
     real = {n for n, kind in kinds.items() if is_numeric_dtype(kind) and not is_complex_dtype(kind)}
     numbers = frozenset(real | {n for n, kind in kinds.items() if is_bool_dtype(kind)})
     dated_columns = frozenset(n for n, kind in kinds.items() if is_datetime64_any_dtype(kind))
-    return Held(frame, tuple(frame.columns), numbers, dated_columns, index)
+    return Held(frame, tuple(frame.columns), numbers, dated_columns, index, nameless)
 
 
 def _of_polars(frame: Any) -> Held:
