@@ -70,6 +70,8 @@ def test_incidents_of_an_entry_are_part_of_its_explanation():
     assert why.entry == "src B, dst 1, when 2026-03-02T01:00 UTC"  # where it began: nothing else is wrong with it
     assert why.reasons[-1] == "Incident: src B, dst 1: repeats one number since 2026-03-02T01:00 UTC."
     assert "Incident" not in str(ut.explain(given, src="A", dst=0))
+    assert "Incident" in str(ut.explain(given, src="B", dst=1, when="2026-03-02T05"))
+    assert "Incident" not in str(ut.explain(given, src="B", dst=1, when="2026-03-02T00"))
 
 
 def test_incidents_that_last_are_drawn():

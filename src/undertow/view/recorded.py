@@ -48,7 +48,7 @@ def explained(dataset: Any, labels: dict[str, Any], threshold: float) -> Explana
             *_lasting(found, index),
             *_others(dataset, found, index, threshold),
             *_silent(found, index),
-            *_known(found),
+            *_known(found, index),
         ),
     )
     return replace(explained, distance=None if np.isnan(distance) else distance, predictors=_weights(dataset, index))
@@ -138,9 +138,11 @@ def _silent(found: Series, index: int) -> list[str]:
     return [f"{last}, and next at {_said(found.times[after[0]])}." if len(after) else f"{last}, and never again."]
 
 
-def _known(found: Series) -> list[str]:
-    """The incidents that it is part of."""
-    return [f"Incident: {one['sentence']}{' UTC' if found.in_utc else ''}." for one in found.incidents]
+def _known(found: Series, index: int) -> list[str]:
+    """The incidents that it is part of in that slice."""
+    newest = len(found.times) - 1
+    lasting = (one for one in found.incidents if one["since"] <= index <= (newest if one["open"] else one["until"]))
+    return [f"Incident: {one['sentence']}{' UTC' if found.in_utc else ''}." for one in lasting]
 
 
 def _weights(dataset: Any, index: int) -> Table:
