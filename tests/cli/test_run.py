@@ -75,6 +75,7 @@ def test_a_file_goes_through_and_everything_reads_the_store(capsys):
     assert call("inspect", "x-undertow.zarr", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["kind"], facts["slices"], facts["shape"], facts["settings"]["window"]) == ("store", 24, [6, 5], 4)
+    assert facts["false_alarms"] == "1/1000"
     assert call("inspect", "x-undertow.zarr") == 0
     assert "mean, std, outliers, data" in capsys.readouterr().out
     assert call("report", "x-undertow.zarr", "--out", "r.html", "--json") == 0

@@ -120,6 +120,7 @@ def _store_facts(path: Path) -> dict[str, Any]:
         "outlier_rate": float(steps["outlier_rate"].mean()) if run.length else None,
         "alerts": attributes.get("alerts"),
         "threshold": run.threshold,
+        "false_alarms": attributes.get("false_alarms"),
         "weights": {name: round(float(mean), 3) for name, mean in zip(run.predictors, _weights(run), strict=False)},
         "slices_with_events": sum(bool(str(text)) for text in run.per_slice(EVENTS)) if run.predictors else None,
         "slices_flagged": sum(str(text) != "ok" for text in steps["status"]),
