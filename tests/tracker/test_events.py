@@ -55,7 +55,7 @@ def test_a_change_is_believed_after_some_slices_on_the_same_side():
     assert not run.slice([3]).accept.any()  # it is counted anew
 
 
-def test_a_level_that_comes_back_is_believed_at_once():
+def test_a_level_that_comes_back_is_believed_immediately():
     run, level = Run(), (np.zeros(ENTRIES, np.float32), np.ones(ENTRIES, np.float32))
     surge = np.where(np.arange(ENTRIES) == 3, 9.0, 0.1)
     for _ in range(BELIEVED_AFTER):
