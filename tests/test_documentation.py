@@ -55,8 +55,11 @@ def test_code_of_pages_runs(page, tmp_path, monkeypatch):
     if page.name in ENGINES:
         pytest.importorskip(ENGINES[page.name], reason="this engine is not installed")
         monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+        monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))  # of workers, wherever they are started
     monkeypatch.chdir(tmp_path)
     pages.run(page)
+    if page.name == "ray.md":
+        sys.modules["ray"].shutdown()  # other tests start one of their own
 
 
 @pytest.mark.slow
