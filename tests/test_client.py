@@ -42,7 +42,7 @@ def test_broken_connections_are_tried_again_only_with_a_sequence_number():
 
 def test_who_waits_for_a_restart_is_back_soon_after_it(monkeypatch):
     pauses = []
-    monkeypatch.setattr("undertow.client.clock.sleep", pauses.append)
+    monkeypatch.setattr("undertow.client.blocking.clock.sleep", pauses.append)
     gone = [httpx.ConnectError("refused")] * 24
     assert Client(transport=answering(*gone, OK)).push("a", np.zeros(3), sequence=0)["next"] == 1
     assert sum(pauses) > 10  # a service that starts on a busy machine is waited for

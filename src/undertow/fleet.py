@@ -23,10 +23,11 @@ from undertow.estimator import RobustCP
 from undertow.inputs.members import as_member_slices, positions_of, times_of
 from undertow.results import Result
 from undertow.serialization import container, models
-from undertow.tracker import fleet_files, rearranging, tracking
+from undertow.tracker import fleet_files, rearranging
 from undertow.tracker.estimator import Tracker, from_state
 from undertow.tracker.fleet import Trackers
 from undertow.tracker.forecast import Forecast
+from undertow.tracker.state import copied
 
 
 class Fleet(Exclusive):
@@ -186,10 +187,10 @@ class Fleet(Exclusive):
         """
         position = int(positions_of(self._ids, np.asarray([member]))[0])
         if isinstance(self._streams, Trackers):
-            tracking = self._streams.take(position)
-            if tracking.seen == 0:
+            state = self._streams.take(position)
+            if state.seen == 0:
                 raise ValueError(f"member {member} has seen no slice yet: make a new Tracker instead.")
-            return from_state(tracking)
+            return from_state(state)
         learner = self._streams.take(position)
         if learner.state.steps == 0:
             raise ValueError(f"member {member} has seen no slice yet: make a new RobustCP instead.")
@@ -257,7 +258,7 @@ class Fleet(Exclusive):
             assert isinstance(model, Tracker)
             assert isinstance(self._streams, Trackers)
             member = int(self.join(1)[0])
-            self._streams.put(member, tracking.copied(model._learned("adopt")))
+            self._streams.put(member, copied(model._learned("adopt")))
         return member
 
     @exclusive

@@ -6,7 +6,7 @@ import pytest
 
 from undertow.lab.constants import apart, holders, replaced
 from undertow.model import control, defaults
-from undertow.tracker import combination, huber, tracking
+from undertow.tracker import combination, huber, recent
 
 
 def test_names_in_capitals_are_constants_and_unknown_ones_are_said():
@@ -38,9 +38,9 @@ def test_every_module_that_imports_a_constant_has_it():
 
 
 def test_what_a_constant_was_made_into_while_importing_would_keep_its_value():
-    assert tracking.CONSTANT_FOR < tracking.RECENT
-    with pytest.raises(ValueError, match=r"RECENT is used while undertow\.tracker\.tracking is imported"):
-        apart({"tracker.tracking.RECENT": 5})
+    assert recent.CONSTANT_FOR < recent.RECENT
+    with pytest.raises(ValueError, match=r"RECENT is used while undertow\.tracker\.recent is imported"):
+        apart({"tracker.recent.RECENT": 5})
 
 
 @pytest.mark.slow

@@ -10,8 +10,9 @@ import numpy as np
 from recorded.programs import digest
 
 import undertow as ut
-from undertow.tracker import ahead, answering, judging, season, tracking
+from undertow.tracker import ahead, answering, judging, season
 from undertow.tracker.predictors.cp import regression
+from undertow.tracker.state import start
 
 SHAPE, PERIOD, SAVED = (6, 5), 4, 22
 FILES = Path(__file__).parent / "trackers.zip"
@@ -68,7 +69,7 @@ def arrays(name):
 
 def digests():
     """Of the programs of a slice, by name; those of the CP models are with those of `RobustCP`."""
-    state = tracking.start(SHAPE, PERIOD)
+    state = start(SHAPE, PERIOD)
     entries = state.core.last.size
     values, mask, scale = jnp.zeros(entries), jnp.ones(entries, bool), jnp.int32(0)
     past = state.season

@@ -12,8 +12,9 @@ import undertow as ut
 from undertow.inputs.dense import as_slice
 from undertow.serialization import container
 from undertow.serialization.container import CheckpointError
-from undertow.tracker import files, tracking
+from undertow.tracker import files
 from undertow.tracker import season as seasons
+from undertow.tracker import state as states
 from undertow.tracker.ahead import CANDIDATES, Ahead, Pending, Scored
 from undertow.tracker.clock import Clock
 from undertow.tracker.frame import Frame
@@ -30,7 +31,7 @@ def state():
         made = rng.integers(0, 5, leaf.shape) if leaf.dtype != np.float32 else rng.normal(size=leaf.shape)
         return np.asarray(made, leaf.dtype)
 
-    begun = tracking.start(SHAPE, period=4)
+    begun = states.start(SHAPE, period=4)
     season = begun.season
     for _ in range(11):
         season, _ = seasons.fitted(season, rng.normal(size=6), np.ones(6, np.float32), 6)
@@ -38,7 +39,7 @@ def state():
     one = Pending(12, rng.normal(size=(len(CANDIDATES), 6)).astype(np.float32), np.ones(6, np.float32))
     gram = rng.normal(size=(len(CANDIDATES), len(CANDIDATES))).astype(np.float32)
     recent = (as_slice(rng.normal(size=SHAPE)), as_slice([[1.0, np.nan], [2.0, 3.0], [0.1, 1e300]]))
-    return tracking.Tracking(
+    return states.Tracking(
         shape=SHAPE,
         frame=Frame(0.1, 1 / 3, 1),
         core=jax.tree.map(filled, begun.core),
@@ -87,7 +88,7 @@ def test_the_same_state_is_the_same_bytes(state, content):
 
 @pytest.mark.slow
 def test_before_the_first_data_there_is_no_frame():
-    begun = tracking.start(SHAPE)
+    begun = states.start(SHAPE)
     assert reread(files.packed(begun)).frame is None
 
 

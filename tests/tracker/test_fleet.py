@@ -9,7 +9,7 @@ from undertow.config import make_config
 from undertow.diagnostics import Flags
 from undertow.engine import memory
 from undertow.inputs.members import times_of
-from undertow.tracker import tracking
+from undertow.tracker import state
 from undertow.tracker.frame import Frame, stacked
 from undertow.tracker.scales import LOG
 
@@ -210,7 +210,7 @@ def test_save_and_load_go_on_exactly(tmp_path):
 def test_a_member_whose_components_need_more_slots_moves_and_goes_on(monkeypatch):
     """Two slots to begin with; the member of rank 5 gets four, the one of rank 1 does not."""
     few = make_config(max_rank=2, window=4), make_config(max_rank=2, window=4, robust=False, noise="shared")
-    monkeypatch.setattr(tracking, "configs", lambda shape: few)
+    monkeypatch.setattr(state, "configs", lambda shape: few)
     draw = np.random.default_rng(0)
     left, right, rows = (draw.normal(size=size) for size in ((6, 5), (5, 5), (14, 5)))
     x = np.stack([np.einsum("ir,jr,tr->tij", left[:, :r], right[:, :r], rows[:, :r]) for r in (5, 1)], axis=1)

@@ -10,19 +10,20 @@ from undertow.inputs.dense import Slice
 from undertow.programs.program import Program
 from undertow.tracker.ahead import compared
 from undertow.tracker.frame import Frame, choose
+from undertow.tracker.recent import _another_size
 from undertow.tracker.scales import LINEAR
-from undertow.tracker.tracking import _another_size
 
 
 @pytest.fixture
 def fetched(monkeypatch):
-    """Slices at which arrays that were fetched had been computed, with their sizes; and the slice of now."""
-    now, born, found = [0], {}, []
+    """The slice of now; slices at which arrays that were fetched had been computed, with their sizes; programs run."""
+    now, born, found, programs = [0], {}, [], []
     run, kind = Program.__call__, type(jnp.zeros(()))
     value = kind._value.fget
 
     def running(self, *args, **kwargs):
         made = run(self, *args, **kwargs)
+        programs.append(self.name)
         if self is compared:  # on the host, from what is there
             return made
         born.update({id(leaf): (now[0], leaf) for leaf in jax.tree.leaves(made) if isinstance(leaf, kind)})
@@ -38,19 +39,22 @@ def fetched(monkeypatch):
     for name in ("asarray", "array"):  # these read the memory of a CPU without asking the array
         work = getattr(np, name)
         monkeypatch.setattr(np, name, lambda array, *rest, work=work, **more: work(noted(array), *rest, **more))
-    return now, found
+    return now, found, programs
 
 
 @pytest.mark.slow
 def test_nothing_is_fetched_of_a_slice_while_it_is_learned(fetched):
-    now, found = fetched
+    now, found, programs = fetched
     rng, tracker = np.random.default_rng(0), ut.Tracker()
     for slices in range(35):
         now[0] = slices
         found.clear()
+        programs.clear()
         result = tracker.update(rng.normal(size=(6, 5)))
         if slices > 24:  # the frame is reviewed after 20 and 40 slices, a period is looked for after 24 and 36
             assert all(one <= slices - 2 or (one == slices - 1 and size == 1) for one, size in found), found
+            # Before it is judged, judged, answered, kept, compared with forecasts; two of each CP model.
+            assert slices % 5 == 0 or len(programs) <= 5 + 2 * len(tracker._now.cps), programs
     found.clear()
     assert np.isfinite(result.mean).all()
     assert (34, 30) in found

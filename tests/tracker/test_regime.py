@@ -5,9 +5,9 @@ import pytest
 
 from undertow.inputs.dense import as_slice
 from undertow.tracker.frame import Frame, choose
+from undertow.tracker.recent import BEGINNING, RECENT, next_frames, remembered
 from undertow.tracker.regime import changed, exponents_apart
 from undertow.tracker.scales import LINEAR, LOG, ROOT
-from undertow.tracker.tracking import BEGINNING, RECENT, next_frames, remembered
 
 SHAPE = (12, 12)
 SIZES = np.exp(np.random.default_rng(0).uniform(np.log(3), np.log(300), SHAPE))

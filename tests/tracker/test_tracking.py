@@ -16,8 +16,8 @@ from undertow.tracker.holding_out import held_out
 from undertow.tracker.predictors import registry
 from undertow.tracker.predictors.base import Prediction
 from undertow.tracker.predictors.cp import Regression
+from undertow.tracker.recent import RECENT, learned_nonsense, next_frames, remembered
 from undertow.tracker.scales import LINEAR, LOG, ROOT
-from undertow.tracker.tracking import RECENT, learned_nonsense, next_frames, remembered
 
 SHAPE, NOISE = (6, 5), 0.1
 

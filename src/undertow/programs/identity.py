@@ -18,7 +18,7 @@ from undertow.programs.runtime import Place
 FORMAT = 2
 """Changes when files are written in another way."""
 NOT_COMPILED = {
-    *("adapters", "cli", "client.py", "export", "incidents", "lab"),
+    *("adapters", "cli", "client", "export", "incidents", "lab"),
     *("plot.py", "report", "runs", "service", "sources", "view"),
 }
 """Folders of the package from which no program comes: changing them leaves kept programs valid."""

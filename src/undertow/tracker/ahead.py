@@ -122,52 +122,54 @@ def most_bytes(entries: int) -> int:
 
 
 class Outlook(NamedTuple):
-    """What is expected after a slice, with the horizons it was asked for: level, last answer (n,) and rows (H, n), and
-    the standard deviation of the next slice (n,)."""
+    """What is expected after a slice, with the horizons it was asked for: the level, the standard deviation of the next
+    slice, the last answer (k,) and rows (H, k), of all entries or some."""
 
     horizons: list[int]
-    level: Any
-    std: Any
-    rows: Any
-    last: Any
+    level: Floats
+    std: Floats
+    last: Floats
+    rows: Floats
 
 
-def outlook(core: Core, model: ModelCore, horizons: list[int]) -> Outlook:
-    """Of the state after a slice, without its season; it may still be computed."""
-    level, std, rows = now(core.level, model, in_blocks(horizons))
-    return Outlook(horizons, level, std, rows, core.last)
+class Compared(NamedTuple):
+    """Horizons of the forecasts of a slice, and what these were worth by `compared`; it may still be computed."""
+
+    horizons: list[int]
+    worth: tuple[Any, ...]
 
 
-def follow(ahead: Ahead, season: Season, expected: Outlook, values: Any, observed: Any, scale: Any = LINEAR) -> Ahead:
-    """After a slice: forecasts of it are scored, new ones are made.
-
-    Args:
-        ahead: Before the slice.
-        season: After it, of at most `LARGEST_SLICE` entries.
-        expected: After it.
-        values: Of the slice, on the scale of the stream (n,).
-        observed: Which of these were (n,).
-        scale: Of the stream, its number.
-    """
-    values, observed = (of_sample(np.asarray(one)) for one in (values, observed))
-    ahead = scored(ahead, season.clock - 1, values, observed, np.asarray(scale), period_in(season))
+def follow(ahead: Ahead, season: Season, expected: Outlook) -> Ahead:
+    """After a slice of at most `LARGEST_SLICE` entries, with forecasts of what is to come at these horizons."""
     return with_forecasts(ahead, season, expected.horizons, *_candidates(expected, season, of_sample))
 
 
 def scored(ahead: Ahead, clock: int, values: Floats, observed: NDArray[np.bool_], scale: Any, period: int = 0) -> Ahead:
     """With forecasts of this slice compared with what was observed; those of slices that never came are dropped."""
+    return with_compared(ahead, clock, comparing(ahead, clock, values, observed, scale, period), values.size)
+
+
+def comparing(
+    ahead: Ahead, clock: int, values: Floats, observed: NDArray[np.bool_], scale: Any, period: int = 0
+) -> Compared:
+    """Begin to compare forecasts of this slice with what was observed of it."""
     due = due_at(ahead, clock) if observed.any() else []
     if not due:
-        return with_scores(ahead, clock, [], [], values.size)
+        return Compared([], ())
     asked = [due[min(position, len(due) - 1)] for position in range(-(-len(due) // TOGETHER) * TOGETHER)]
     means, std = (np.stack(part) for part in zip(*((one.means, one.std) for _, one in asked), strict=True))
     known = (nearby(ahead, horizon, period) for horizon, _ in asked)
     grams, _, shares = (np.stack(part) for part in zip(*known, strict=True))
     factors = np.stack([factor_of(ahead, horizon) for horizon, _ in asked])
     with platform.on_host():  # a device would have to finish what it does before it answered
-        parts = compared(values, observed, means, std, grams, shares, factors, scale)
-        found = zip(*(np.asarray(part) for part in parts), strict=True)
-    return with_scores(ahead, clock, [horizon for horizon, _ in due], list(found)[: len(due)], values.size)
+        worth = compared(values, observed, means, std, grams, shares, factors, scale)
+    return Compared([horizon for horizon, _ in due], worth)
+
+
+def with_compared(ahead: Ahead, clock: int, made: Compared, entries: int) -> Ahead:
+    """After the slice that forecasts were compared with; `entries` of it."""
+    found = list(zip(*map(np.asarray, made.worth), strict=True))
+    return with_scores(ahead, clock, made.horizons, found[: len(made.horizons)], entries)
 
 
 def period_in(season: Season) -> int:
@@ -249,7 +251,8 @@ def look_ahead(
 ) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the next slices (slices, n), on the scale of the stream."""
     horizons = list(range(1, slices + 1))
-    means, std = _candidates(outlook(core, model, horizons), season)
+    level, std, rows = map(np.asarray, _now(core.level, model, in_blocks(horizons)))
+    means, std = _candidates(Outlook(horizons, level, std, np.asarray(core.last), rows), season)
     found, factors = np.empty((slices, season.entries), np.float32), np.empty((slices, 1), np.float32)
     farthest, period = max(ahead.scored, default=1), period_in(season)
     for horizon, said in zip(horizons, means, strict=True):
@@ -268,11 +271,11 @@ def _candidates(
     Args:
         expected: From the last slice.
         season: After it.
-        part: The entries that are asked for (…, n) → (…, k).
+        part: Those of the entries of a season that are asked for (n,) → (k,).
     """
-    level, std, rows, last = (part(np.asarray(one)) for one in expected[1:])
     seasonal = [seasons.at(season, horizon - 1) for horizon in expected.horizons]
-    return side_by_side(level, last, rows, [(part(one), part(two), part(three)) for one, two, three in seasonal]), std
+    parts = [(part(one), part(two), part(three)) for one, two, three in seasonal]
+    return side_by_side(expected.level, expected.last, expected.rows, parts), expected.std
 
 
 def in_blocks(horizons: list[int]) -> Floats:
@@ -363,9 +366,11 @@ def _combined(gram: Array, share: Array, means: Array, scale: Array) -> Array:
     return scales.scaled(_mixed(simplex_weights(gram), share) @ scales.plain(means, scale), scale)
 
 
-@program()
 def now(level: LevelState, model: ModelCore, horizons: Array) -> tuple[Array, Array, Array]:
     """Level and its standard deviation, of an observation (n,); what the rows of the CP model come to (H, n)."""
     nothing = jnp.zeros(level.count.shape)
     said = LEVEL.predict(level, Given(nothing, nothing, nothing))
     return said.mean, jnp.sqrt(said.variance + said.noise), rows_ahead(model, horizons)
+
+
+_now = program()(now)

@@ -17,7 +17,8 @@ from undertow.tracker import season as seasons
 from undertow.tracker import season_together
 from undertow.tracker.ahead import Ahead
 from undertow.tracker.answering import Answer
-from undertow.tracker.batch import Arrays, Judged
+from undertow.tracker.batch import Arrays
+from undertow.tracker.judging import Verdict
 from undertow.tracker.predictors.level import LevelState
 from undertow.tracker.season import Season
 
@@ -31,7 +32,8 @@ def remembered(
     before: Sequence[Ahead],
     fitted: Sequence[Season | None],
     spread: Floats,
-    judged: Judged,
+    verdict: Verdict,
+    values: Floats,
     observed: NDArray[np.bool_],
     answer: Answer,
     after: Arrays,
@@ -44,20 +46,21 @@ def remembered(
         before: Forecasts, of each.
         fitted: Seasons, as `season_together.fitted` has left them; None where there is none.
         spread: Factors of the error bars, before the slice (size,).
-        judged: The slices before they were learned.
-        observed: Their entries that were (size, n).
+        verdict: About the slices.
+        values: Of the slices, on their scales (size, n).
+        observed: Which of these were (size, n).
         answer: What was learned of them.
         after: Arrays of the whole batch, after the slices.
         scale: Of each stream (size,).
         size: Of the batch.
     """
-    weights, plain, completed = (np.asarray(one) for one in (judged.verdict.learn, judged.values, answer.scaled))
-    std = np.sqrt(np.asarray(judged.verdict.variance)) * np.asarray(spread)[:, None]
+    weights, completed = np.asarray(verdict.learn), np.asarray(answer.scaled)
+    stds = np.sqrt(np.asarray(verdict.variance)) * np.asarray(spread)[:, None]
     kept = [
-        None if one is None else seasons.remembered(one, plain[number], weights[number], completed[number], std[number])
-        for number, one in enumerate(fitted)
+        None if one is None else seasons.remembered(one, values[number], weights[number], completed[number], std)
+        for number, (one, std) in enumerate(zip(fitted, stds, strict=False))
     ]
-    return kept, follow(before, kept, after, plain, np.asarray(observed), scale, size)
+    return kept, follow(before, kept, after, values, observed, scale, size)
 
 
 def follow(

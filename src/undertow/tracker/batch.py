@@ -6,6 +6,7 @@ Between `judge_all` and `learn_all` the CP models learn, batch by batch as in an
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import jax
@@ -18,9 +19,10 @@ from undertow.model.report import Report
 from undertow.model.settings import Settings
 from undertow.model.types import Core as ModelCore
 from undertow.programs.program import program
-from undertow.tracker import answering, events, judging, scales
+from undertow.tracker import phases
 from undertow.tracker.answering import Answer
 from undertow.tracker.core import Core
+from undertow.tracker.phases import Found, Judged
 from undertow.tracker.predictors import registry
 from undertow.tracker.predictors.base import Prediction
 from undertow.tracker.predictors.cp import regression
@@ -45,47 +47,7 @@ class Arrays:
     ranks: Array
 
 
-@register_dataclass
-@dataclass(frozen=True)
-class Judged:
-    """Slices before they are learned: on their scale, as the CP models and the combination predict them.
-
-    Attributes:
-        values: (M, n).
-        verdict: By member.
-        use: Entries that the CP models learn from (M, n).
-    """
-
-    values: Array
-    verdict: judging.Verdict
-    use: Array
-
-
-@register_dataclass
-@dataclass(frozen=True)
-class Found:
-    """What is reported of slices beside the answers.
-
-    Attributes:
-        low_rank: Of the CP model that counts most (M, n), in units of the stream.
-        rank: Its active components (M,).
-        ranks: Those of all CP models (M, models).
-        slice_off: Whether the slice as a whole is wrong (M,).
-        changed: Entries that have changed for good (M, n).
-        dead: Entries whose sensor gives the same number for ever (M, n).
-        lasting: Since when, by member.
-    """
-
-    low_rank: Array
-    rank: Array
-    ranks: Array
-    slice_off: Array
-    changed: Array
-    dead: Array
-    lasting: events.Ages
-
-
-@program()
+@program(static=["shape"])
 def judge_all(
     arrays: Arrays,
     relative: Array,
@@ -94,12 +56,13 @@ def judge_all(
     settings: tuple[Settings, ...],
     season: Prediction | None,
     steps: Array,
+    shape: tuple[int, ...],
 ) -> Judged:
-    """`judging.judge` for all, with what their CP models predict, and their seasons where they have some.
+    """`phases.judged` for all, with what their CP models predict, and their seasons where they have some.
 
     `steps` are the usual steps between the slice before and this one (M,).
     """
-    values = jnp.where(mask, jax.vmap(scales.scaled)(relative, scale), 0)
+    values = jax.vmap(phases.on_scale)(relative, mask, scale)
     all_said = tuple(
         jax.vmap(regression, in_axes=(0, 0, 0, None, 0))(core, values, mask, own, steps)
         for core, own in zip(arrays.models, settings, strict=True)
@@ -107,8 +70,7 @@ def judge_all(
     if season is None:
         nothing = jnp.full(values.shape, jnp.nan, values.dtype)
         season = Prediction(nothing, nothing, nothing)
-    verdict = jax.vmap(judging.judge)(arrays.core, values, mask, scale, season, all_said)
-    return Judged(values, verdict, verdict.for_cp)
+    return jax.vmap(partial(phases.judged, shape=shape))(arrays.core, values, mask, scale, season, all_said)
 
 
 @program()
@@ -129,7 +91,7 @@ def learn_all(
     present: Array,
     seasonal: Array | None = None,
 ) -> tuple[Arrays, Answer, Found, Array]:
-    """`answering.learn` for those who are present; the others are as before. Last what each predictor said (M, K, n).
+    """`phases.answered` for those who are present; the others are as before. Last what each predictor said (M, K, n).
 
     Args:
         before: As they were.
@@ -142,28 +104,18 @@ def learn_all(
         present: Who has a slice.
         seasonal: What their seasons say, given the slices.
     """
-    verdict = judged.verdict
+    verdict, values = judged.verdict, judged.values.reshape(mask.shape)
     means = tuple(
         jnp.where(learning[:, None], report.low_rank.reshape(said.shape), said)
         for report, said in zip(reports, jnp.moveaxis(verdict.means[:, len(registry.NAMES) :], 1, 0), strict=True)
     )
     if seasonal is None:
-        seasonal = jnp.full(judged.values.shape, jnp.nan, judged.values.dtype)
-    core, answer, every = jax.vmap(answering.learn)(before.core, verdict, judged.values, mask, scale, seasonal, means)
+        seasonal = jnp.full(values.shape, jnp.nan, values.dtype)
     ranks = jnp.stack([report.rank for report in reports], axis=1).astype(before.ranks.dtype)
-    after = Arrays(core, models, jnp.where(learning[:, None], ranks, before.ranks))
-    chosen = jnp.argmax(verdict.weighing.answering[:, -len(means) :], axis=1)[:, None]
-    part = jnp.take_along_axis(jnp.stack(means, axis=1), chosen[:, :, None], axis=1)[:, 0]
-    found = Found(
-        low_rank=jax.vmap(scales.plain)(part, scale),
-        rank=jnp.take_along_axis(after.ranks, chosen, axis=1)[:, 0],
-        ranks=after.ranks,
-        slice_off=verdict.slice_off,
-        changed=verdict.changed,
-        dead=jax.vmap(events.dead)(core.events),
-        lasting=events.ages(core.events),
-    )
-    return choose_all(present, after, before), answer, found, every
+    ranks = jnp.where(learning[:, None], ranks, before.ranks)
+    each = before.core, verdict, values, mask, scale, seasonal, means, ranks
+    core, answer, found, every = jax.vmap(phases.answered)(*each)
+    return choose_all(present, Arrays(core, models, ranks), before), answer, found, every
 
 
 @program(static=["size"])

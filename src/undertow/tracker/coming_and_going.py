@@ -12,7 +12,7 @@ from undertow.inputs.labels import growing
 from undertow.inputs.labels.growing import Grown
 from undertow.inputs.labels.names import Labels
 from undertow.tracker.rearranging import rearranged
-from undertow.tracker.tracking import Tracking
+from undertow.tracker.state import Tracking
 
 
 def coming_and_going(state: Tracking | None, labels: Labels | None, x: Any) -> tuple[Tracking | None, Labels | None]:

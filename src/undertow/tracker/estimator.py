@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,13 +21,14 @@ from undertow.inputs.labels.slices import Taken
 from undertow.inputs.sparse import as_entries, is_sparse
 from undertow.results import Result
 from undertow.serialization import container
-from undertow.tracker import files, reading, together, tracking
+from undertow.tracker import files, reading, tracking
+from undertow.tracker import state as states
 from undertow.tracker.clock import Clock, coming, in_order
 from undertow.tracker.coming_and_going import coming_and_going, with_heard
 from undertow.tracker.forecast import Forecast
 from undertow.tracker.output import NAMES, TrackerOutput
 from undertow.tracker.rearranging import NEW, extended, rearranged
-from undertow.tracker.tracking import Tracking
+from undertow.tracker.state import Tracking
 from undertow.view.history import History
 from undertow.view.model import ModelView
 from undertow.view.names import Names
@@ -83,7 +83,7 @@ class Tracker(Viewed, StackedModel):
     def _state(self) -> Tracking | None:
         """After the last slice, which season and forecasts have taken in; waits for it. None before the first."""
         if self._now is not None:
-            self._now = tracking.caught_up(self._now)
+            self._now = states.caught_up(self._now)
         return self._now
 
     @_state.setter
@@ -118,8 +118,8 @@ class Tracker(Viewed, StackedModel):
             time = self.in_order(carried)
         if before is None:
             before = self._start(given.shape)
-            tracking.prepare(before)
-        return self._learned_from(found, given, *tracking.update(before, given, time))
+            states.prepare(before)
+        return self._learned_from(found, given, *tracking.update([before], [given], [time])[0])
 
     def _given(self, x: Any, mask: Any = None) -> tuple[Taken, Slice]:
         """The next slice, checked."""
@@ -139,7 +139,7 @@ class Tracker(Viewed, StackedModel):
         return found, given
 
     def _start(self, shape: tuple[int, ...]) -> Tracking:
-        return tracking.start(shape, self.period or 0, self.believed_after or 0)
+        return states.start(shape, self.period or 0, self.believed_after or 0)
 
     def _learned_from(self, found: Taken, given: Slice, state: Tracking, output: TrackerOutput) -> Result:
         self._now = with_heard(state, self._now, given) if self.grow else state
@@ -151,7 +151,7 @@ class Tracker(Viewed, StackedModel):
         return self._state
 
     def _copied(self) -> Tracking | None:
-        return None if self._state is None else tracking.copied(self._state)
+        return None if self._state is None else states.copied(self._state)
 
     def _go_on_from(self, learned: Tracking | None) -> None:
         self._state = learned
@@ -187,7 +187,7 @@ class Tracker(Viewed, StackedModel):
         state = replace(self._learned("transform"), clock=Clock())  # each comes next, whatever the time
 
         def mean(x: Any) -> Floats:
-            return tracking.update(tracking.copied(state), as_slice(x, shape=state.shape))[1].mean()
+            return tracking.update([states.copied(state)], [as_slice(x, shape=state.shape)], [None])[0][1].mean()
 
         return self._of_each(X, state.shape, mean)
 
@@ -383,11 +383,8 @@ def update_together(
             alike.setdefault(given.shape, {})[number] = found, given
         for shape, some in alike.items():
             own = {number: _put_in_order(trackers[number], when[number]) for number in some}
-            if len(some) < together.FEWEST or math.prod(shape) > together.LARGEST_SLICE:
-                made |= {number: trackers[number].update(slices[number], time=own[number]) for number in some}
-                continue
-            states = [trackers[number]._state or trackers[number]._start(shape) for number in some]
-            learned = together.update(states, [given for _, given in some.values()], list(own.values()))
+            before = [trackers[number]._now or trackers[number]._start(shape) for number in some]
+            learned = tracking.update(before, [given for _, given in some.values()], list(own.values()))
             for (number, (found, given)), after in zip(some.items(), learned, strict=True):
                 made[number] = trackers[number]._learned_from(found, given, *after)
     return [made[number] for number in range(len(trackers))]

@@ -21,7 +21,7 @@ from undertow.tracker import earlier, neighbours, past_files
 from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
-from undertow.tracker.tracking import Tracking, caught_up
+from undertow.tracker.state import Tracking, caught_up
 
 STATE_VERSION = 10
 """Raise it whenever the meaning or the names of the arrays change."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -17,39 +17,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.engine import batching
-from undertow.engine.history import REPEATS_ONLY, History
 from undertow.engine.memory import check_members_memory, dense_bytes
 from undertow.inputs.dense import Slice
 from undertow.model import platform
+from undertow.tracker import framing, trials
 from undertow.tracker import season as seasons
-from undertow.tracker import tracking, trials
 from undertow.tracker.ahead import Ahead, most_bytes
-from undertow.tracker.clock import Clock, advanced
+from undertow.tracker.batch_step import Memory
+from undertow.tracker.clock import advanced
 from undertow.tracker.fleet_output import FleetOutput, Part
 from undertow.tracker.frame import Frame, stacked, usual_slices
-from undertow.tracker.group import FREE, Group, Memory
+from undertow.tracker.group import FREE, Group
 from undertow.tracker.growing import grown
+from undertow.tracker.recent import CONSTANT_FOR, recent_bytes
 from undertow.tracker.season import Season
-from undertow.tracker.tracking import Tracking
+from undertow.tracker.state import Past, Tracking, one_at_a_time, start
 
 CORE_WORK = 6
 """Temporary arrays of one step of the predictors other than CP, over the size of their states."""
 
 Members = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Past:
-    """What the host remembers of one stream; see `Tracking`."""
-
-    frame: Frame | None = None
-    recent: tuple[Slice, ...] = ()
-    seen: int = 0
-    used: int = 0
-    history: History = REPEATS_ONLY
-    season: Season | None = None
-    ahead: Ahead = field(default_factory=Ahead)
-    clock: Clock = field(default_factory=Clock)
 
 
 class Trackers:
@@ -63,7 +50,7 @@ class Trackers:
     def __init__(self, shape: tuple[int, ...], period: int | None = None) -> None:
         self.shape = shape
         self.period = period
-        self.blank = tracking.start(shape)
+        self.blank = start(shape)
         self.ids = np.zeros(0, np.int64)
         self.pasts: dict[int, Past] = {}
         self.groups: list[Group] = []
@@ -100,33 +87,12 @@ class Trackers:
         core, models = group.take(position)
         # Without a season here, a single tracker begins to look for one.
         season = seasons.start(math.prod(self.shape)) if past.season is None else past.season.copied()
-        return Tracking(
-            self.shape,
-            past.frame,
-            core,
-            models,
-            past.recent,
-            past.seen,
-            past.used,
-            past.history,
-            season,
-            past.ahead,
-            past.clock,
-        )
+        return Tracking(**{**past.past(), "season": season}, shape=self.shape, core=core, cps=models)
 
     def put(self, member: int, state: Tracking) -> None:
         """Let the member go on from where this tracker is."""
         season, ahead = (None, Ahead()) if self.period is None else (state.season, state.ahead)
-        self.pasts[member] = Past(
-            state.frame,
-            state.recent,
-            state.seen,
-            state.used,
-            state.history,
-            season or self._new_season(),
-            ahead,
-            state.clock,
-        )
+        self.pasts[member] = replace(Past(**state.past()), season=season or self._new_season(), ahead=ahead)
         group, position = self._home(member)
         if (configs := tuple(model.state.config for model in state.cps)) != group.configs:
             group.members[position] = FREE
@@ -136,7 +102,7 @@ class Trackers:
 
     def update(self, given: Slice, here: NDArray[np.bool_], times: Sequence[Any] | None = None) -> FleetOutput:
         """Learn from the next slices, in the order of the members; `here` says who has one, `times` when it was."""
-        with tracking.one_at_a_time:
+        with one_at_a_time:
             return self._updated(given, here, times)
 
     def _updated(self, given: Slice, here: NDArray[np.bool_], times: Sequence[Any] | None) -> FleetOutput:
@@ -232,21 +198,20 @@ class Trackers:
         for index in np.flatnonzero(here):
             member, mask, past = int(self.ids[index]), given.mask[index], self.pasts[int(self.ids[index])]
             own = Slice(given.values[index].copy(), mask.copy())  # alone: the others' need not stay in memory
-            history, verdict = past.history.judge(own, unit=0.0, learned=past.used, window=tracking.CONSTANT_FOR)
+            history, verdict = past.history.judge(own, unit=0.0, learned=past.used, window=CONSTANT_FOR)
             since[index], frozen[index] = verdict.since, verdict.frozen
             past = replace(past, seen=past.seen + 1, history=history)
             if verdict.frozen and past.season is not None:
                 past = replace(past, season=seasons.skipped(past.season, 1))
             if mask.any() and not verdict.frozen:
-                recent, used = tracking.remembered(past.recent, own, past.used)
-                frames = tracking.next_frames(past.frame, recent, used)
-                best = replace(self.blank, frame=past.frame, recent=recent, seen=past.seen, used=used, history=history)
-                again = tracking.learned_nonsense(past.frame, recent, used)
-                if again or frames not in ((), (past.frame,)):
-                    best = tracking.tried(best, frames, again)
-                changed = again or best.frame != past.frame
+                light = replace(self.blank, frame=past.frame, recent=past.recent, seen=past.seen, used=past.used)
+                best, review = framing.framed(replace(light, history=history), own)
+                recent, used = best.recent, best.used
+                if review is not None:
+                    best = framing.tried([best], [review])[0]
+                changed = review is not None and (review.again or best.frame != past.frame)
                 if changed and past.frame is not None:
-                    best = tracking.the_better(self._taken(member), best)
+                    best = framing.the_better(self._taken(member), best)
                     past = past if past.season is None else replace(past, season=best.season, ahead=best.ahead)
                 past = replace(past, frame=best.frame, recent=recent, used=used)
                 if changed and (usual_slices(recent[:-1]) or self._home(member)[0].configs != self._base):
@@ -315,7 +280,7 @@ class Trackers:
         """Refuse further members that do not fit into the memory now free."""
         core = sum(leaf.nbytes for leaf in jax.tree.leaves(state.core))
         held = core + sum(leaf.nbytes for model in state.cps for leaf in jax.tree.leaves(model.state.core))
-        held += tracking.recent_bytes(self.shape)
+        held += recent_bytes(self.shape)
         if self.period is not None:
             held += seasons.most_bytes(math.prod(self.shape), self.period) + most_bytes(math.prod(self.shape))
         work = CORE_WORK * core + sum(dense_bytes(model.state.config, self.shape)[1] for model in state.cps)

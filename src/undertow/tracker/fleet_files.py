@@ -16,10 +16,11 @@ from undertow.inputs.dense import Slice
 from undertow.serialization.container import CheckpointError
 from undertow.serialization.models import stored_slots
 from undertow.tracker import earlier, files, past_files
-from undertow.tracker.fleet import Past, Trackers
+from undertow.tracker.fleet import Trackers
 from undertow.tracker.frame import Frame
 from undertow.tracker.group import FREE, Group
 from undertow.tracker.predictors.cp import CP
+from undertow.tracker.state import Past
 
 Checkpoint = tuple[dict[str, Any], dict[str, Any]]
 REPEATS = ("repeats", "held")

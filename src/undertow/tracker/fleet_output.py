@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.inputs.dense import Slice
-from undertow.tracker import events, tracking
+from undertow.tracker import events, output
 from undertow.tracker.answering import Answer
-from undertow.tracker.batch import Found
 from undertow.tracker.frame import Frame, stacked
 from undertow.tracker.output import TrackerOutput, no_outliers
+from undertow.tracker.phases import Found
 
 Floats = NDArray[np.floating[Any]]
 
@@ -127,8 +127,8 @@ class FleetOutput:
 
     def settings(self) -> dict[str, Any]:
         """By name, for every member."""
-        each = [tracking.settings(frame) for frame in self.frames]
-        return {name: tuple(one[name] for one in each) for name in tracking.settings(Frame())}
+        each = [output.settings(frame) for frame in self.frames]
+        return {name: tuple(one[name] for one in each) for name in output.settings(Frame())}
 
     @cached_property
     def named(self) -> tuple[events.Named | None, ...]:
@@ -148,8 +148,8 @@ class FleetOutput:
         mask, frame, now = self.mask[number], self.frames[number], int(self.slices[number]) - 1
         flagged = answer.probability.reshape(self.shape) > 0.5
         named = events.named(flagged, bool(found.slice_off), found.changed, found.dead, mask, found.lasting, now)
-        noticed = tracking.noticed(self.empty[number], self.beyond[number].any(), self.filled[number])
-        low_rank, settings = found.low_rank, tracking.settings(frame)
+        noticed = output.noticed(self.empty[number], self.beyond[number].any(), self.filled[number])
+        low_rank, settings = found.low_rank, output.settings(frame)
         beyond = self.beyond[number], self.given[number]
         one = TrackerOutput(
             answer,

@@ -17,17 +17,14 @@ from undertow.engine import batching
 from undertow.engine.capacity import separable
 from undertow.engine.state import State
 from undertow.model.settings import Settings
-from undertow.tracker import ahead_together, batch, season_together
-from undertow.tracker.ahead import Ahead
+from undertow.tracker import batch, batch_step
 from undertow.tracker.answering import Answer
-from undertow.tracker.batch import Arrays, Found
+from undertow.tracker.batch import Arrays
+from undertow.tracker.batch_step import Memory
 from undertow.tracker.core import Core
+from undertow.tracker.phases import Found
 from undertow.tracker.predictors.cp import CP, GROWTH_INTERVAL, LARGEST_RANK
-from undertow.tracker.season import Season
-from undertow.tracker.tracking import Tracking
-
-Memory = tuple[list[Season | None], list[Ahead]]
-"""Seasons and forecasts by position; no season where the stream has none."""
+from undertow.tracker.state import Tracking
 
 FREE = -1
 SAID_BYTES = 2**26
@@ -129,29 +126,12 @@ class Group:
             steps: Usual steps between the slice before and this one.
             memory: Of those who are present, if they have any: what it is after the slice comes last.
         """
-        size, entries = relative.shape
-        expected = None if memory is None else season_together.predicted(memory[0], entries, size)
-        judged = batch.judge_all(self.arrays, relative, mask, scale, self.settings, expected, steps)
-        learning = present & framed & mask.any(axis=1)
-        values, use = (part.reshape(-1, *self.shape) for part in (judged.values, judged.use))
-        pairs = [
-            batching.advance_all(core, values, use, learning, settings)
-            for core, settings in zip(self.arrays.models, self.settings, strict=True)
-        ]
-        models, reports = (tuple(part) for part in zip(*pairs, strict=True))
-        fitted, seasonal, spread = None, None, self.arrays.core.law.spread
-        if memory is not None:
-            weights = np.asarray(judged.verdict.learn)
-            fitted, seasonal = season_together.fitted(memory[0], np.asarray(judged.values), weights, entries, size)
-        self.arrays, answer, found, said = batch.learn_all(
-            self.arrays, models, reports, judged, mask, scale, learning, present, seasonal
+        made = batch_step.learned(
+            self.arrays, relative, mask, scale, framed, present, steps, self.settings, self.shape, memory
         )
-        if memory is not None and fitted is not None:
-            memory = ahead_together.remembered(
-                memory[1], fitted, np.asarray(spread), judged, mask, answer, self.arrays, scale, size
-            )
-        self.steps += learning
-        return answer, found, said if said.nbytes <= SAID_BYTES else None, memory
+        self.arrays = made.arrays
+        self.steps += made.learning
+        return made.answer, made.found, made.said if made.said.nbytes <= SAID_BYTES else None, made.memory
 
 
 def _arrays(state: Tracking) -> Arrays:

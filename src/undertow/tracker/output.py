@@ -38,7 +38,7 @@ class TrackerOutput:
 
     Attributes:
         ranks: Active components of all CP models.
-        components: Of the CP model, or what finds out.
+        components: Of the CP model that counts most.
         found: What is wrong beyond single entries, or what finds out.
         beyond: Which entries were too large to compute with, and the slice; None where there were none.
         repeating_since: The first of the slices that are all equal; −1 where they are not.
@@ -151,12 +151,12 @@ class TrackerOutput:
 
     def noted(self) -> Callable[[], dict[str, Any]]:
         """What finds the numbers of a `view.history.Moment` out once they are there, without arrays of all entries."""
-        counts = self.summary or summed_up(self.answer.innovation, self.answer.probability, self.answer.noise)
-        return partial(_numbers, counts, self.answer.weights, self.components, self.frame.unit)
+        summary = summed_up(self.answer, self.components) if self.summary is None else self.summary
+        return partial(_numbers, summary, self.answer.weights.size, self.frame.unit)
 
     def rank(self) -> int:
         """Components of the CP model."""
-        return _known(self.components)
+        return int(self.components)
 
     def noise_std(self) -> float:
         """The median of all entries."""
@@ -172,7 +172,7 @@ class TrackerOutput:
 
     def flags(self) -> int:
         """What was noticed."""
-        most = max(map(int, self.ranks), default=0)
+        most = int(np.max(np.asarray(self.ranks), initial=0))
         full = Flags.RANK_FULL.value if most >= largest_rank(self.shape) else 0
         return self.noticed | self.named.flags() | full
 
@@ -188,6 +188,18 @@ class TrackerOutput:
         return np.asarray(flat, self.dtype).reshape(self.shape)
 
 
+def noticed(empty: Any, beyond: Any, filled: Any) -> Flags:
+    """What the host sees of a slice."""
+    found = Flags.EMPTY if empty else Flags.NONE
+    found |= Flags.OUT_OF_RANGE if beyond else Flags.NONE
+    return found | (Flags.FILL_VALUES if filled else Flags.NONE)
+
+
+def settings(frame: Frame) -> dict[str, Any]:
+    """What was decided about the stream, by name."""
+    return {"scale": ("linear", "root", "log")[frame.scale]}
+
+
 @program()
 def _ends(z: Array, reach: Array, least: Array, scale: Array) -> tuple[Array, Array]:
     lower, upper = (jnp.maximum(scales.plain(z + side * reach, scale), least) for side in (-1, 1))
@@ -199,32 +211,31 @@ def believed(after: Any) -> dict[str, int]:
     return {"believed_after": int(after)} if int(after) else {}
 
 
-def summed_up(innovation: Any, probability: Any, noise: Any, xp: Any = np) -> tuple[Any, Any]:
-    """Numbers of entries that were judged, of those not flagged, and of those within ±1.96 (3,); the noise of
-    some `SAMPLED` entries."""
-    if xp is np:
-        innovation, probability, noise = (np.asarray(one) for one in (innovation, probability, noise))
+def summed_up(answer: Answer, rank: Any, xp: Any = np) -> Any:
+    """What pictures show of a slice, as one array.
+
+    The rank; numbers of entries that were judged, of those not flagged, and of those within ±1.96; the weights of the
+    predictors; the noise of some `SAMPLED` entries.
+    """
+    innovation, probability, noise, weights = (
+        xp.asarray(one) for one in (answer.innovation, answer.probability, answer.noise, answer.weights)
+    )
     judged = ~xp.isnan(innovation)
     clean = judged & (probability <= 0.5)
     within = clean & (xp.abs(innovation) <= 1.96)
-    counts = xp.stack([xp.sum(one) for one in (judged, clean, within)])
-    return counts, noise[:: -(-noise.size // SAMPLED)]
+    counts = xp.stack([xp.asarray(rank), *(xp.sum(one) for one in (judged, clean, within))]).astype(weights.dtype)
+    return xp.concatenate([counts, weights, noise[:: -(-noise.size // SAMPLED)]])
 
 
-def _numbers(summary: tuple[Any, Any], weights: Any, components: Any, unit: float) -> dict[str, Any]:
-    counts, noise = map(np.asarray, summary)
-    judged, kept, within = map(int, counts)
+def _numbers(summary: Any, predictors: int, unit: float) -> dict[str, Any]:
+    rank, judged, kept, within, *weights = map(float, (found := np.asarray(summary))[: 4 + predictors])
     return {
-        "rank": _known(components),
-        "noise": float(np.median(noise)) * unit,
+        "rank": int(rank),
+        "noise": float(np.median(found[4 + predictors :])) * unit,
         "flagged": (judged - kept) / max(judged, 1),
         "covered": within / kept if kept else float("nan"),
-        "weights": tuple(map(float, np.asarray(weights))),
+        "weights": tuple(weights),
     }
-
-
-def _known(number: Any) -> int:
-    return int(number() if callable(number) else number)
 
 
 def no_outliers(answer: Answer, where: Any = None) -> Answer:

@@ -9,7 +9,7 @@ from undertow.engine.state import State
 from undertow.tracker import law
 from undertow.tracker.output import NAMES
 from undertow.tracker.predictors.registry import NAMES as NAMES_BEFORE_CP
-from undertow.tracker.tracking import Tracking
+from undertow.tracker.state import Tracking
 from undertow.view.components import Components
 from undertow.view.history import History
 from undertow.view.model import ModelView

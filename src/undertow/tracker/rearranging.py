@@ -26,7 +26,7 @@ from undertow.tracker import season as seasons
 from undertow.tracker.ahead import MOST_SCORED, Ahead, Pending
 from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.season import Season
-from undertow.tracker.tracking import Tracking, caught_up
+from undertow.tracker.state import Tracking, caught_up
 
 NEW = -1
 """Place of a row that was not there before."""

@@ -162,11 +162,20 @@ def remembered(season: Season, values: Any, weights: Any, completed: Any, std: A
         completed: The answer (n,): it stands in for what was not observed, and bounds what was.
         std: Of an observation around its prediction (n,).
     """
-    if not takes_in(season):
+    return with_slice(season, completed_slice(values, weights, completed, std) if takes_in(season) else None)
+
+
+def completed_slice(values: Any, weights: Any, completed: Any, std: Any, xp: Any = np) -> Any:
+    """What is remembered of a slice, as `remembered` is given it."""
+    reach = FARTHEST * std
+    return xp.where(weights > 0.5, xp.clip(values, completed - reach, completed + reach), completed)
+
+
+def with_slice(season: Season, full: Any) -> Season:
+    """After a slice, a `completed_slice` (n,); None where nothing of it is taken in."""
+    if full is None:
         return replace(season, clock=season.clock + 1)
-    completed, reach = np.asarray(completed), FARTHEST * np.asarray(std)
-    seen = np.clip(np.asarray(values), completed - reach, completed + reach)
-    full = np.where(np.asarray(weights) > 0.5, seen, completed).astype(np.float32)
+    full = np.asarray(full, np.float32)
     _into_profiles(season, season.clock, full)
     if season.history is not None:
         season.history[season.clock % len(season.history)] = full

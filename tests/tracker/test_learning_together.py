@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.tracker import together
+from undertow.tracker import learning_together
 from undertow.tracker.estimator import update_together
 
 SHAPE = (6, 5)
@@ -44,8 +44,8 @@ def close(one, other):
 
 @pytest.mark.full
 def test_each_gets_what_it_would_get_alone(monkeypatch):
-    monkeypatch.setattr(together, "FEWEST", 2)
-    monkeypatch.setattr(together, "BATCH", 8)
+    monkeypatch.setattr(learning_together, "FEWEST", 2)
+    monkeypatch.setattr(learning_together, "BATCH", 8)
     x = streams(6, 40)
     many, alone = ([ut.Tracker(period=6 if n == 0 else None) for n in range(6)] for _ in range(2))
     for t, slices in enumerate(x):
