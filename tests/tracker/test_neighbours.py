@@ -13,7 +13,7 @@ from undertow.tracker import files, law, neighbours
 from undertow.tracker.core import fresh_core
 from undertow.tracker.neighbours import NOISE, REACHES, Flagged
 from undertow.tracker.rearranging import rearranged
-from undertow.tracker.tracking import start
+from undertow.tracker.state import start
 
 SHAPE = (20, 30)
 LARGE = (120, 110)
