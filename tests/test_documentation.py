@@ -91,15 +91,15 @@ def test_there_is_code_to_run():
     assert len(WITH_EXAMPLES) >= 5
 
 
-ENGINES = {"undertow.cluster.ray": "ray", "undertow.cluster.spark": "pyspark"}
+OF_ENGINES = {"undertow.cluster.ray": "ray", "undertow.cluster.spark": "pyspark"}
 """Modules whose examples need an engine that make full installs."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", WITH_EXAMPLES)
 def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
-    if module in ENGINES:
-        pytest.importorskip(ENGINES[module])
+    if module in OF_ENGINES:
+        pytest.importorskip(OF_ENGINES[module])
     monkeypatch.chdir(tmp_path)
     assert doctest.testmod(import_module(module.removesuffix(".__init__"))).failed == 0
 
