@@ -134,7 +134,11 @@ SOLVE_BLOCK = 2048
 """Rows of a sparse window that are solved together, so that temporaries stay small (test_observed)."""
 CHUNK_NUMBERS = {"cpu": 2**18, "other": 2**25}
 """Numbers of a chunk of sparse entries: what a cache holds, or keeps a GPU busy (lab/speed, sparse cases)."""
-ELIMINATION_LARGEST = {"cpu": 16, "gpu": 64}
-"""Sizes up to which Gauss–Jordan elimination is quicker than LAPACK, or than the vendor's Cholesky (bench video)."""
+ELIMINATION_NUMBERS = 2**16
+"""Numbers that small matrices have that are eliminated together on a CPU: what a cache holds (bench video)."""
+LEAST_DIRECTION_SQUARINGS = 7
+"""k of `symmetric.least_direction` (test_symmetric)."""
+KERNEL_LARGEST = 64
+"""Sizes up to which a matrix fits into the registers of a GPU (bench video)."""
 KERNEL_NUMBERS = 256
 """Numbers that a block of small matrices has in the GPU kernel, at least: enough for all threads of a warp."""

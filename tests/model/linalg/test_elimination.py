@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from undertow.model.linalg import elimination
-from undertow.model.linalg.elimination import eliminated, in_registers, one_by_one
+from undertow.model.linalg.elimination import in_registers, one_by_one
 from undertow.model.linalg.symmetric import inverse
 
 ON_CPU = jax.default_backend() == "cpu"
@@ -58,16 +58,15 @@ def test_a_singular_matrix_spoils_no_other(way):
     np.testing.assert_allclose(inverses[2], np.linalg.inv(matrices[2]), rtol=1e-4, atol=1e-4)
 
 
-def way_chosen(size):
-    """Which way matrices of this size go."""
-    return eliminated(jnp.eye(size)[None], lambda inverses, pivots: pivots.shape, lambda matrices: "another way")
-
-
 @pytest.mark.slow
-def test_on_a_cpu_small_ones_are_eliminated():
-    if ON_CPU:
-        assert way_chosen(16) == (1, 16)
-        assert way_chosen(17) == "another way"
+def test_many_matrices_are_eliminated_in_blocks(monkeypatch):
+    monkeypatch.setattr(elimination, "ELIMINATION_NUMBERS", 4 * 25)
+    matrices = definite(10, 5)  # two blocks of four, and one that is filled up
+    with jax.enable_x64(True):
+        inverses, pivots = one_by_one(jnp.asarray(matrices))
+        assert inverses.shape == (10, 5, 5)
+        np.testing.assert_allclose(inverses, np.linalg.inv(matrices), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(pivots.prod(axis=1), np.linalg.det(matrices), rtol=1e-9)
 
 
 def test_a_model_on_the_cpu_of_a_machine_with_a_gpu(monkeypatch):

@@ -1,15 +1,15 @@
 """Gauss–Jordan elimination of many small matrices together.
 
-On a CPU every operation runs over all of them: LAPACK takes them one by one. On a GPU one kernel holds a few in
-registers from the first pivot to the last: the vendor's routines come as a dozen kernels, each of which waits for the
-host, and take three times as long for one matrix as well as for a million.
+On a CPU every operation runs over all of them. LAPACK takes them one by one, and several programs that call it can
+wait for each other for ever. On a GPU one kernel holds a few in registers from the first pivot to the last: the
+vendor's routines come as a dozen kernels, each of which waits for the host, and take three times as long for one matrix
+as well as for a million.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,35 +17,35 @@ import numpy as np
 from jax import Array, lax
 
 from undertow.model import platform
-from undertow.model.defaults import ELIMINATION_LARGEST, KERNEL_NUMBERS
+from undertow.model.defaults import ELIMINATION_NUMBERS, KERNEL_LARGEST, KERNEL_NUMBERS
 from undertow.model.flow import starts, where
 
-Result = TypeVar("Result")
 
-
-def eliminated(matrices: Array, then: Callable[[Array, Array], Result], otherwise: Callable[[Array], Result]) -> Result:
-    """`then` of the inverses of (rows, R, R), and of the pivots (rows, R) met on the way, whose product is the
-    determinant; `otherwise` of the matrices, where they are too large to be eliminated here."""
+def eliminated(matrices: Array) -> tuple[Array, Array]:
+    """Inverses of (rows, R, R), and the pivots (rows, R) met on the way, whose product is the determinant."""
     size = matrices.shape[-1]
-
-    def on_cpu(matrices: Array) -> Result:
-        return then(*one_by_one(matrices)) if size <= ELIMINATION_LARGEST["cpu"] else otherwise(matrices)
-
-    def on_gpu(matrices: Array) -> Result:
-        if size > ELIMINATION_LARGEST["gpu"]:
-            return otherwise(matrices)
-        if platform.on_mesh():  # a kernel is not divided among devices, operations are
-            return then(*one_by_one(matrices))
-        return then(*in_registers(matrices)) if kernels_work() else otherwise(matrices)
-
-    if platform.on_cpu():
-        return on_cpu(matrices)
-    chosen: Result = lax.platform_dependent(matrices, cpu=on_cpu, default=on_gpu)  # a model may live on either
+    # A kernel is not divided among devices, operations are.
+    if platform.on_cpu() or platform.on_mesh() or size > KERNEL_LARGEST or not kernels_work():
+        return one_by_one(matrices)
+    chosen: tuple[Array, Array] = lax.platform_dependent(
+        matrices, cpu=one_by_one, default=in_registers
+    )  # a model may live on either
     return chosen
 
 
 def one_by_one(matrices: Array) -> tuple[Array, Array]:
-    """Column by column, all matrices in each operation."""
+    """Column by column, all matrices in each operation; on CPUs as many of them as stay in cache."""
+    rows, size, _ = matrices.shape
+    if matrices.size <= ELIMINATION_NUMBERS or not platform.on_cpu():
+        return _one_by_one(matrices)
+    block = max(1, ELIMINATION_NUMBERS // size**2)
+    filling = jnp.broadcast_to(np.eye(size, dtype=matrices.dtype), (-rows % block, size, size))
+    blocks = jnp.concatenate([matrices, filling]).reshape(-1, block, size, size)
+    inverses, pivots = lax.map(_one_by_one, blocks)
+    return inverses.reshape(-1, size, size)[:rows], pivots.reshape(-1, size)[:rows]
+
+
+def _one_by_one(matrices: Array) -> tuple[Array, Array]:
     count, size, _ = matrices.shape
     eye = np.eye(size, dtype=matrices.dtype)
 
@@ -126,8 +126,7 @@ def _warps(padded: int) -> Any:
 @cache
 def kernels_work() -> bool:
     """Whether the GPU takes Pallas kernels; old ones and those of other makers need not."""
-    size = ELIMINATION_LARGEST["gpu"]
-    largest = np.zeros((1, size, size), np.float32)
+    largest = np.zeros((1, KERNEL_LARGEST, KERNEL_LARGEST), np.float32)
     try:
         with jax.default_device(jax.local_devices(backend=jax.default_backend())[0]):
             jax.jit(in_registers).lower(largest).compile()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.scipy.linalg import solve_triangular
 
+from undertow.model.defaults import LEAST_DIRECTION_SQUARINGS
 from undertow.model.linalg.elimination import eliminated
 
 
@@ -41,33 +41,38 @@ def multiplicity(size: int) -> Array:
 def inverse(matrices: Array) -> tuple[Array, Array]:
     """Inverses of symmetric positive definite matrices (rows, R, R), and which could be inverted (rows,).
 
-    Small ones by elimination, larger ones through their Cholesky factors. Diagonals should be about 1.
+    By elimination; diagonals should be about 1.
     """
-    return eliminated(matrices, _checked, _by_cholesky)
-
-
-def _checked(result: Array, pivots: Array) -> tuple[Array, Array]:
+    result, pivots = eliminated(matrices)
     result = (result + jnp.swapaxes(result, -1, -2)) / 2
     return result, (pivots > 0).all(axis=-1) & jnp.isfinite(result).all(axis=(-2, -1))
-
-
-def _by_cholesky(matrices: Array) -> tuple[Array, Array]:
-    lower = jnp.linalg.cholesky(matrices)
-    eye = jnp.broadcast_to(np.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
-    root = solve_triangular(lower, eye, lower=True)
-    result = jnp.einsum("irk,irl->ikl", root, root, precision=lax.Precision.HIGHEST)
-    return result, jnp.isfinite(result).all(axis=(-2, -1))
 
 
 def log_determinant(matrices: Array) -> Array:
     """ln |det| of symmetric matrices (rows, R, R) → (rows,)."""
     scale = 1 / jnp.sqrt(diagonal(matrices))
-    logarithms: Array = eliminated(
-        matrices * scale[:, :, None] * scale[:, None, :],
-        lambda _, pivots: jnp.log(jnp.abs(pivots)).sum(axis=-1),
-        lambda scaled: jnp.linalg.slogdet(scaled)[1],
-    )
-    return logarithms - 2 * jnp.log(scale).sum(axis=-1)
+    _, pivots = eliminated(matrices * scale[:, :, None] * scale[:, None, :])
+    return jnp.log(jnp.abs(pivots)).sum(axis=-1) - 2 * jnp.log(scale).sum(axis=-1)
+
+
+def least_direction(matrix: Array) -> Array:
+    """The eigenvector of the smallest eigenvalue of a positive semidefinite R × R matrix (R,), of length 1.
+
+    Inverse iteration, 2ᵏ times by squaring k times: where eigenvalues are so close that it has not converged, the
+    quotient vᵀMv is that of the smallest all the same, to a few parts in a thousand. Not by LAPACK: see elimination.py.
+    """
+    size = matrix.shape[0]
+    eye = np.eye(size, dtype=matrix.dtype)
+    tiny, resolution = float(np.finfo(matrix.dtype).tiny), 32 * float(np.finfo(matrix.dtype).eps)
+    scaled = matrix / jnp.maximum(jnp.trace(matrix), tiny) + resolution * eye
+
+    def squared(_: int, power: Array) -> Array:
+        power = power / jnp.trace(power)
+        return jnp.matmul(power, power, precision=lax.Precision.HIGHEST)
+
+    power = lax.fori_loop(0, LEAST_DIRECTION_SQUARINGS, squared, eliminated(scaled[None])[0][0])
+    column = power[:, jnp.argmax(jnp.diagonal(power))]
+    return column * lax.rsqrt(column @ column)
 
 
 def _at(array: Array, positions: np.ndarray) -> Array:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.tree_util import register_dataclass
 
-from undertow.model.linalg.elimination import one_by_one
+from undertow.model.linalg.symmetric import inverse, least_direction
 from undertow.tracker.predictors.base import Given, Prediction
 
 RANK = 24
@@ -93,7 +93,7 @@ class Covariance:
         squares = mu * state.squares + counted * deviation**2 + missing
         wide = jnp.concatenate([jnp.sqrt(mu) * state.loadings, (jnp.sqrt(counted) * deviation)[:, None]], axis=1)
         after = CovarianceState(
-            loadings=_compressed(wide, squares, state.loadings.shape[1]),
+            loadings=_compressed(wide, squares),
             squares=squares,
             mean=state.mean + share * (full - state.mean),
             weight=mu * state.weight + 1,
@@ -124,10 +124,9 @@ class Covariance:
         own = own + 1e-3 * total + 1e-5 * total.mean() + 1e-12
         precision = given.weights / own
         gram = jnp.eye(loadings.shape[1]) + loadings.T @ (precision[:, None] * loadings)
-        # Not by LAPACK: its calls for many matrices, in several programs together, can wait for each other for ever.
-        inverse = one_by_one(gram[None])[0][0]
-        coefficients = inverse @ (loadings.T @ (precision * (given.values - centre)))
-        variance = ((loadings @ inverse) * loadings).sum(1)
+        solution = inverse(gram[None])[0][0]
+        coefficients = solution @ (loadings.T @ (precision * (given.values - centre)))
+        variance = ((loadings @ solution) * loadings).sum(1)
         early = state.weight < LEAST_WEIGHT
         return _Fitted(
             mean=jnp.where(early, given.level, centre + loadings @ coefficients),
@@ -163,11 +162,16 @@ def _shrinkage(state: CovarianceState) -> Array:
     return jnp.asarray(SHRINKAGES)[jnp.argmin(state.losses)]
 
 
-def _compressed(wide: Array, squares: Array, size: int) -> Array:
-    """The leading directions of `wide` (n, r + 1), every entry in units of its own deviation."""
+def _compressed(wide: Array, squares: Array) -> Array:
+    """`wide` (n, r + 1) without its least direction, every entry in units of its own deviation.
+
+    Which r columns span the others is open, since only F Fᵀ counts: those of a Householder reflection, so that one
+    eigenvector is enough.
+    """
     scale = 1 / jnp.maximum(squares, 1e-3 * squares.mean() + 1e-30)
-    _, vectors = jnp.linalg.eigh(wide.T @ (scale[:, None] * wide))
-    kept: Array = wide @ vectors[:, ::-1][:, :size]
+    least = least_direction(jnp.matmul(wide.T, scale[:, None] * wide, precision=lax.Precision.HIGHEST))
+    mirror = least.at[-1].add(jnp.where(least[-1] < 0, -1, 1))
+    kept: Array = wide[:, :-1] - (wide @ mirror)[:, None] * (2 / (mirror @ mirror) * mirror[:-1])
     return kept
 
 

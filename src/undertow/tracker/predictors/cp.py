@@ -31,6 +31,7 @@ from undertow.engine.memory import check_memory
 from undertow.engine.slots import LARGE_WINDOW, slots
 from undertow.engine.state import State, blank
 from undertow.model import level as levels
+from undertow.model.linalg.symmetric import inverse
 from undertow.model.phases.infer import infer
 from undertow.model.report import Report
 from undertow.model.settings import Settings, Slots
@@ -237,10 +238,10 @@ def left_out(given: Regression, values: Array, weights: Array) -> Prediction:
     gram = design.T @ (trust[:, None] * design) + jnp.diag(given.precision)
     # In units of its diagonal, or single precision would not do where sizes differ by orders of magnitude.
     unit = jax.lax.rsqrt(jnp.diag(gram))
-    root = jnp.linalg.cholesky(gram * unit * unit[:, None] + 1e-6 * jnp.eye(unit.size))
-    inverse = jax.scipy.linalg.cho_solve((root, True), jnp.diag(unit)) * unit[:, None]
-    row = inverse @ (design.T @ (trust * y) + given.precision * given.centre)
-    fit, variance = design @ row, ((design @ inverse) * design).sum(1)
+    scaled, _ = inverse((gram * unit * unit[:, None] + 1e-6 * jnp.eye(unit.size))[None])
+    covariance = scaled[0] * unit * unit[:, None]
+    row = covariance @ (design.T @ (trust * y) + given.precision * given.centre)
+    fit, variance = design @ row, ((design @ covariance) * design).sum(1)
     left = 1 - jnp.minimum(variance * trust, 0.999)
     mean = jnp.where(trust > 0, y - (y - fit) / left, fit)
     variance = jnp.where(trust > 0, variance / left, variance)
