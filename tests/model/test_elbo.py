@@ -31,7 +31,7 @@ def coordinate_steps(model, settings, shape):
             seen, targets = model.weights_and_targets(core.outliers, core.window, weights)
             targets = targets - levels.mean_of(core.level)
             factors, _ = update_axes(
-                core.factors, seen, seen * targets, temporal_weights(settings, weights), [axis], over, relaxation
+                core.factors, seen, targets, temporal_weights(settings, weights), [axis], over, relaxation
             )
             return replace(core, factors=factors)
 

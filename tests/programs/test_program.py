@@ -352,7 +352,7 @@ def test_a_second_process_traces_and_compiles_nothing(tmp_path):
 
 @pytest.mark.full
 def test_a_tracker_in_a_second_process_gives_the_same_bits(tmp_path):
-    """Its programs call LAPACK, which nothing has made ready in a process that lowers nothing."""
+    """It lowers nothing, so all that its programs call must have been made ready."""
     first, numbers = ended(started(tmp_path / "programs", "tracker"))
     count, again = ended(started(tmp_path / "programs", "tracker"))
     assert first > count == 0

@@ -128,8 +128,12 @@ FAR_NOISIER = 100
 # Speed and memory: these change no result beyond rounding
 SMALL_WINDOW = 2**15
 """Entries up to which a window is in cache anyway (bench video)."""
+SLICES_TOGETHER = 4
+"""Slices of a large window whose variances are multiplied out together (bench video)."""
 SMALL_PARTIAL = 2**18
 """Numbers up to which an array in the middle of a sweep is summed as one operation (bench compile, bench video)."""
+SMALL_SLICE = 2**13
+"""The same for what belongs to a single slice (bench compile, bench video)."""
 SOLVE_BLOCK = 2048
 """Rows of a sparse window that are solved together, so that temporaries stay small (test_observed)."""
 CHUNK_NUMBERS = {"cpu": 2**18, "other": 2**25}

@@ -67,8 +67,7 @@ def low_rank(factors: Factors, time_weights: Array, prior: float, known: KnownRo
     """What the low-rank part adds besides the likelihood; active components only.
 
     −KL(q(λ) ‖ p(λ)), and for every row of every axis p_i (E ln p(a_i | λ) + entropy of q(a_i)). `prior` is c0 = d0. Of
-    the modes, rows that are `known`.
-    All rows together: two batches of LAPACK at a time can wait for each other forever where threads are few.
+    the modes, rows that are `known`. All rows are eliminated together.
     """
     active = factors.active
     gaps = pooled.gamma_gap(factors.precision_shape, factors.precision_rate, prior, prior)

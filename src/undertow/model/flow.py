@@ -57,6 +57,11 @@ def only_if(condition: Array, work: Callable[[Tree], Tree], tree: Tree) -> Tree:
     return result
 
 
+def in_place(condition: Array, work: Callable[[Tree], Tree], tree: Tree) -> Tree:
+    """The same where the work is cheap: a GPU does it always, and chooses."""
+    return only_if(condition, work, tree) if on_cpu() else choose(condition, work(tree), tree)
+
+
 def either(condition: Array | bool, yes: Callable[[], Tree], no: Callable[[], Tree]) -> Tree:
     """`yes()` or `no()`, where both are cheap: a GPU computes both, since asking the host takes longer."""
     if on_cpu():

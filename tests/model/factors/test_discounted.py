@@ -190,7 +190,7 @@ def test_a_short_window_and_its_statistics_know_as_much_as_a_long_window():
         for one in (whole, core):
             omega = one.window.slice_weights(settings.forgetting)
             weights, targets = contaminated.weights_and_targets(one.outliers, one.window, omega)
-            rows.append(updated(one.factors, weights, weights * targets, omega, (axis,), 0)[0])
+            rows.append(updated(one.factors, weights, targets, omega, (axis,), 0)[0])
         np.testing.assert_allclose(dense.means_of(rows[1])[axis], dense.means_of(rows[0])[axis], rtol=1e-10)
         np.testing.assert_allclose(dense.covariances_of(rows[1])[axis], dense.covariances_of(rows[0])[axis], rtol=1e-10)
     omegas = [one.window.slice_weights(settings.forgetting) for one in (whole, core)]
@@ -218,7 +218,7 @@ def coordinate_steps(settings, shape):
             weights, targets = contaminated.weights_and_targets(core.outliers, core.window, omega)
             return replace(
                 core,
-                factors=update_axes(core.factors, weights, weights * targets, omega, [axis], 1 if axis == 0 else 0)[0],
+                factors=update_axes(core.factors, weights, targets, omega, [axis], 1 if axis == 0 else 0)[0],
             )
 
         return step

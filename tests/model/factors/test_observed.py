@@ -91,7 +91,7 @@ def test_sweeps_and_rows(shape, size, length):
     @jax.jit
     def updated(factors, weights, values, entry_index):
         swept = layout.sweep(factors, weights, values, time_weights, entry_index, 0.6)
-        return swept, layout.update_rows(factors, weights, weights * values, time_weights, entry_index)
+        return swept, layout.update_rows(factors, weights, values, time_weights, entry_index)
 
     assert_same(
         updated(sparse.factors, few, sparse.window.values, entry_index),

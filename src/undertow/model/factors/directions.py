@@ -25,31 +25,39 @@ def leading_directions(gradient: Array, entry_index: EntryIndex | None = None) -
     axes = list(range(gradient.ndim))
     vectors: dict[int, Array] = {}
     for axis in sorted(axes[1:], key=lambda axis: -gradient.shape[axis]):
-        matrix = jnp.moveaxis(gradient, axes.index(axis), 0)
-        rest = matrix.shape[1:]
-        matrix = matrix.reshape(matrix.shape[0], -1)
+        position = axes.index(axis)
+        rest = tuple(size for other, size in enumerate(gradient.shape) if other != position)
+        columns = position == gradient.ndim - 1  # rows as they lie in memory: turning them would copy the window
+        matrix = gradient if columns else jnp.moveaxis(gradient, position, 0)
+        matrix = matrix.reshape((-1, gradient.shape[position]) if columns else (gradient.shape[position], -1))
 
-        def turn(_: int, direction: Array, matrix: Array = matrix) -> Array:
-            vector = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
-            return jnp.matmul(vector, matrix, precision=lax.Precision.HIGHEST)
+        def onto_rows(direction: Array, matrix: Array = matrix, columns: bool = columns) -> Array:
+            return unit(_product(direction, matrix) if columns else _product(matrix, direction))
 
-        start = _longest_row(matrix)
-        direction = lax.fori_loop(0, POWER_ITERATIONS, turn, start)
-        vectors[axis] = unit(jnp.matmul(matrix, direction, precision=lax.Precision.HIGHEST))
+        def turn(_: int, direction: Array, matrix: Array = matrix, columns: bool = columns) -> Array:
+            vector = onto_rows(direction, matrix, columns)
+            return _product(matrix, vector) if columns else _product(vector, matrix)
+
+        direction = lax.fori_loop(0, POWER_ITERATIONS, turn, _longest_row(matrix, columns))
+        vectors[axis] = onto_rows(direction)
         gradient = direction.reshape(rest)
         axes.remove(axis)
     vectors[0] = unit(gradient)
     return [vectors[axis] for axis in sorted(vectors)]
 
 
-def _longest_row(matrix: Array) -> Array:
-    """The first of the rows of largest norm; on a mesh summed out, since picking it would gather the matrix."""
-    squares = (matrix**2).sum(axis=1)
+def _product(one: Array, other: Array) -> Array:
+    return jnp.matmul(one, other, precision=lax.Precision.HIGHEST)
+
+
+def _longest_row(matrix: Array, columns: bool) -> Array:
+    """The first of the rows, or columns, of largest norm; on a mesh summed out, since picking it would gather all."""
+    squares = (matrix**2).sum(axis=0 if columns else 1)
     if not on_mesh():
-        return matrix[jnp.argmax(squares)]
+        return jnp.take(matrix, jnp.argmax(squares), axis=1 if columns else 0)
     positions = jnp.arange(squares.size)
-    first = jnp.where(squares == squares.max(), positions, squares.size).min()
-    return jnp.where((positions == first)[:, None], matrix, 0).sum(axis=0)
+    first = positions == jnp.where(squares == squares.max(), positions, squares.size).min()
+    return jnp.where(first if columns else first[:, None], matrix, 0).sum(axis=1 if columns else 0)
 
 
 def _sparse_directions(gradient: Array, entry_index: EntryIndex) -> tuple[dict[int, Array], int, Array]:

@@ -12,6 +12,7 @@ from jax import Array
 
 from undertow.model.factors import observed, predict
 from undertow.model.factors import rows as whole
+from undertow.model.flow import shared
 from undertow.model.platform import on_mesh
 from undertow.model.settings import Settings
 from undertow.model.types import EntryIndex, Factors, KnownRows, Window, taken
@@ -34,13 +35,13 @@ def sweep(
 
 
 def update_rows(
-    factors: Factors, weights: Array, weighted: Array, time_weights: Array, entry_index: EntryIndex | None
+    factors: Factors, weights: Array, targets: Array, time_weights: Array, entry_index: EntryIndex | None
 ) -> tuple[Factors, Array]:
-    """Update the temporal rows; `weighted` is w y."""
+    """Update the temporal rows."""
     if entry_index is None:
         biggest, _ = whole.plan(weights.shape)
-        return whole.update_axes(factors, weights, weighted, time_weights, [0], biggest)
-    return observed.update_axes(factors, weights, weighted, time_weights, [0], entry_index)
+        return whole.update_axes(factors, weights, targets, time_weights, [0], biggest)
+    return observed.update_axes(factors, weights, weights * targets, time_weights, [0], entry_index)
 
 
 def low_rank(factors: Factors, entry_index: EntryIndex | None) -> Array:
@@ -53,6 +54,7 @@ def variance(factors: Factors, entry_index: EntryIndex | None) -> Array:
     return predict.variance(factors) if entry_index is None else observed.variance(factors, entry_index)
 
 
+@shared
 def component(factors: Factors, slot: Array, entry_index: EntryIndex | None) -> tuple[Array, Array]:
     """What one component adds to x̄ and to Var[x]."""
     return predict.component(factors, slot) if entry_index is None else observed.component(factors, slot, entry_index)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jax import Array, lax
 
+from undertow.model.defaults import SLICES_TOGETHER, SMALL_WINDOW
 from undertow.model.factors.rows import all_covariances, all_means, plan, row_by_row
 from undertow.model.flow import starts, where
 from undertow.model.linalg.symmetric import multiplicity, outer, pack
+from undertow.model.platform import on_cpu
 from undertow.model.types import Factors
 
 
@@ -58,8 +62,20 @@ def outer_product(columns: list[Array]) -> Array:
 
 
 def _telescoped(squares: list[Array], variances: list[Array], counts: Array) -> Array:
-    """The sum in `variance` over K pairs of components: āāᵀ and V of every axis, each (rows, K)."""
+    """The sum in `variance` over K pairs of components: āāᵀ and V of every axis, each (rows, K).
+
+    On a CPU large windows are worked on a few slices at a time: what is multiplied stays in cache.
+    """
     shape = _shape(squares)
+    if shape[0] > SLICES_TOGETHER and math.prod(shape) > SMALL_WINDOW and on_cpu():
+        few = math.gcd(shape[0], SLICES_TOGETHER)
+
+        def of_few(rows: tuple[Array, Array]) -> Array:
+            return _telescoped([rows[0], *squares[1:]], [rows[1], *variances[1:]], counts)
+
+        rows = (part[0].reshape(-1, few, counts.size) for part in (squares, variances))
+        made: Array = lax.map(of_few, tuple(rows))
+        return made.reshape(shape)
     biggest, _ = plan(shape)
     square = varied = None
     for axis in range(len(shape)):

@@ -107,16 +107,22 @@ def prune_smallest(
     slot = jnp.argmin(where(factors.active, sizes(factors), jnp.inf))
     smaller = without(factors, where(evaluate, -1, slot))
     rows_then = elbo.low_rank(smaller, time_weights, prior, known)
-    own_mean, own_variance = layout.component(factors, slot, entry_index)
-    # The differences are summed, not the sums subtracted: float32 has no digits to spare.
-    change = own_mean * (2 * residual + own_mean) - own_variance
-    gain = rows_then - rows - (weights * change).sum() / 2
+
+    def worse(_: Array) -> Array:
+        """Σ w E r² without the component, less that with it."""
+        mean, spread = layout.component(factors, slot, entry_index)
+        # The differences are summed, not the sums subtracted: float32 has no digits to spare.
+        return (weights * (mean * (2 * residual + mean) - spread)).sum()
+
+    lost = only_if(~jnp.asarray(evaluate), worse, jnp.zeros((), residual.dtype))
+    gain = rows_then - rows - lost / 2
     if factors.discounted is not None:
         gain += discounted.change(factors, smaller, factors.discounted)
     prunes = ~jnp.asarray(evaluate) & factors.active.any() & (gain > 0)
 
     def pruned(carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
-        return smaller, carry[1] + own_mean, jnp.maximum(carry[2] - own_variance, 0)
+        mean, spread = layout.component(carry[0], slot, entry_index)
+        return smaller, carry[1] + mean, jnp.maximum(carry[2] - spread, 0)
 
     factors, residual, variance = only_if(prunes, pruned, (factors, residual, variance))
     return (factors, residual, variance, where(prunes | evaluate, rows_then, rows)), prunes

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from undertow.model.defaults import SMALL_PARTIAL, SMALL_WINDOW
+from undertow.model.defaults import SMALL_PARTIAL, SMALL_SLICE, SMALL_WINDOW
 from undertow.model.flow import inverse_of, shared, where
 from undertow.model.linalg.symmetric import diagonal, inverse, pack, unpack
 from undertow.model.platform import on_cpu, on_mesh
@@ -47,8 +47,8 @@ def second_moment(mean: Array, covariance: Array) -> Array:
     return pack(mean[..., :, None] * mean[..., None, :] + covariance)
 
 
-def contract(tensor: Array, columns: Array, axis: int) -> Array:
-    """Σ over `axis` of tensor × columns (size, K); the K columns become the last axis.
+def contract(tensor: Array, columns: Array, axis: int, times: Array | None = None) -> Array:
+    """Σ over `axis` of tensor (× times) × columns (size, K); the K columns become the last axis.
 
     Full precision is asked for: GPUs would otherwise round the operands to TF32. On CPUs an axis in the middle is
     contracted slice by slice, in cache, instead of moving the whole window, if that is large.
@@ -57,8 +57,13 @@ def contract(tensor: Array, columns: Array, axis: int) -> Array:
     def product(part: Array, position: int) -> Array:
         return jnp.tensordot(part, columns, axes=((position,), (0,)), precision=lax.Precision.HIGHEST)
 
-    if 0 < axis < tensor.ndim - 1 and tensor.size > SMALL_WINDOW and on_cpu():
-        parts: Array = lax.map(lambda part: product(part, axis - 1), tensor)
+    large = axis > 0 and tensor.size > SMALL_WINDOW and on_cpu()
+    if times is not None and large:
+        parts: Array = lax.map(lambda both: product(both[0] * both[1], axis - 1), (tensor, times))
+        return parts
+    tensor = tensor if times is None else tensor * times
+    if large and axis < tensor.ndim - 1:
+        parts = lax.map(lambda part: product(part, axis - 1), tensor)
         return parts
     return product(tensor, axis)
 
@@ -76,9 +81,17 @@ def collect(partial: Array, axes: list[int], columns: Columns, keep: int) -> Arr
 def weighted_sum(array: Array, columns: Array, axis: int) -> Array:
     """Σ over an axis of (…, K) times its columns (size, K).
 
-    On CPUs the first axis of a large array is added up one by one: one pass over memory as it lies, instead of a
-    strided reduction.
+    On CPUs the first axis of a large array is added up one by one, others slice by slice: one pass over memory as it
+    lies, instead of a strided reduction.
     """
+    if (
+        axis > 0
+        and array.ndim > 2
+        and array.size > (SMALL_SLICE if array.shape[0] == 1 else SMALL_PARTIAL)
+        and on_cpu()
+    ):
+        parts: Array = lax.map(lambda part: weighted_sum(part, columns, axis - 1), array)
+        return parts
     if axis > 0 or array.size <= SMALL_PARTIAL or not on_cpu():
         shape = [1] * array.ndim
         shape[axis], shape[-1] = columns.shape
@@ -262,16 +275,16 @@ def coordinate_updates(
 def update_axes(
     factors: Factors,
     weights: Array,
-    weighted: Array,
+    targets: Array,
     time_weights: Array,
     updated: list[int],
     over: int,
     relaxation: Array | float | None = None,
 ) -> tuple[Factors, Array]:
-    """Updates of axes in turn that share the contraction over `over`; `weighted` is w y."""
+    """Updates of axes in turn that share the contraction over `over`."""
     axes = [axis for axis in range(weights.ndim) if axis != over]
     gram_part = contract(weights, moment(factors, over), over)
-    projection_part = contract(weighted, all_means(factors)[over], over)
+    projection_part = contract(weights, all_means(factors)[over], over, targets)
 
     def sums(factors: Factors, axis: int) -> tuple[Array, Array]:
         # Apart: side by side they would be copied, some two of 29 ms for 144×176.
@@ -291,9 +304,8 @@ def sweep(
     factors: Factors, weights: Array, targets: Array, time_weights: Array, relaxation: Array | float | None = None
 ) -> tuple[Factors, Array]:
     """Update every axis once: the biggest mode, the other modes, the temporal rows."""
-    weighted = weights * targets
     biggest, second = plan(weights.shape)
-    factors, failed = update_axes(factors, weights, weighted, time_weights, [biggest], second, relaxation)
+    factors, failed = update_axes(factors, weights, targets, time_weights, [biggest], second, relaxation)
     others = [axis for axis in range(1, weights.ndim) if axis != biggest]
-    factors, failed_others = update_axes(factors, weights, weighted, time_weights, [*others, 0], biggest, relaxation)
+    factors, failed_others = update_axes(factors, weights, targets, time_weights, [*others, 0], biggest, relaxation)
     return factors, failed + failed_others

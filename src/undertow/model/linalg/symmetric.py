@@ -72,7 +72,8 @@ def least_direction(matrix: Array) -> Array:
 
     power = lax.fori_loop(0, LEAST_DIRECTION_SQUARINGS, squared, eliminated(scaled[None])[0][0])
     column = power[:, jnp.argmax(jnp.diagonal(power))]
-    return column * lax.rsqrt(column @ column)
+    direction: Array = column * lax.rsqrt(column @ column)
+    return direction
 
 
 def _at(array: Array, positions: np.ndarray) -> Array:

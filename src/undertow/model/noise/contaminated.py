@@ -22,7 +22,7 @@ from jax import Array, lax
 from undertow.model.defaults import ADAPT_EVERY, CHANGED, MISFIT, POOL_LARGEST
 from undertow.model.factors import discounted, layout
 from undertow.model.factors.rows import with_row
-from undertow.model.flow import choose, shared, where
+from undertow.model.flow import choose, only_if, shared, where
 from undertow.model.level import mean_of, variance_of
 from undertow.model.noise import pooled, tempering, updates
 from undertow.model.noise.mixture import noise_now, precision, rate_prior, robustness_weight
@@ -68,11 +68,11 @@ def begin(
     state, factors = infer(state, factors, window, level)
     slice_weights = window.slice_weights(settings.forgetting)
 
-    def reconsidered() -> Contaminated:
+    def reconsidered(state: Contaminated) -> Contaminated:
         wide = tempering.reset_noise(settings, state, factors, window, slice_weights, level)
         return choose(tempering.shut_out(state, window, slice_weights), wide, state)
 
-    return lax.cond(window.newest == 0, reconsidered, lambda: state), factors
+    return only_if(window.newest == 0, reconsidered, state), factors
 
 
 def infer(state: Contaminated, factors: Factors, window: Window, level: Level | None) -> tuple[Contaminated, Factors]:
@@ -145,12 +145,11 @@ def finish(
     settings: Settings, state: Contaminated, window: Window, slice_weights: Array, residual: Array, variance: Array
 ) -> Contaminated:
     """Once per slice, at the end: how strongly noise is pooled."""
-    better: Contaminated = lax.cond(
-        settings.noise_by_entry,
-        lambda: updates.update_pooling(state, window, slice_weights, residual**2 + variance),
-        lambda: state,
+    return only_if(
+        jnp.asarray(settings.noise_by_entry),
+        lambda state: updates.update_pooling(state, window, slice_weights, residual**2 + variance),
+        state,
     )
-    return better
 
 
 def outliers(state: Contaminated, window: Window, slot: Array, residual: Array) -> tuple[Array, Array]:

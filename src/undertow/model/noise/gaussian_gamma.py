@@ -91,7 +91,7 @@ def infer(state: GaussianGamma, factors: Factors, window: Window, level: Level |
 
     def turn(_: int, carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
         row, sparse, gamma = carry
-        row, unsolved = update_axes(row, weights, weights * (values - sparse), time_weights, [0], biggest)
+        row, unsolved = update_axes(row, weights, values - sparse, time_weights, [0], biggest)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
         variance = 1 / (gamma + tau)
         sparse = where(mask, variance * tau * (values - predict.low_rank(row)), 0)

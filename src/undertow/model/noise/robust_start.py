@@ -59,7 +59,7 @@ def fit_row(state: Contaminated, factors: Factors, window: Window, level_varianc
 
     def regressed(row: Factors, robustness: Array) -> tuple[Factors, Array]:
         weights = where(mask, precision(state) * robustness, 0)
-        row, unsolved = layout.update_rows(row, weights, weights * values, weight, entry_index)
+        row, unsolved = layout.update_rows(row, weights, values, weight, entry_index)
         del unsolved  # the row keeps its last value, and the sweeps report what stays unsolved
         residual = values - layout.low_rank(row, entry_index)
         return row, residual**2 + layout.variance(row, entry_index) + level_variance

@@ -10,11 +10,11 @@ from jax import Array
 
 from undertow.model import level as levels
 from undertow.model.control import Progress, sweep_limit
-from undertow.model.defaults import LARGEST_VALUE
+from undertow.model.defaults import LARGEST_VALUE, SMALL_WINDOW
 from undertow.model.factors import layout
 from undertow.model.factors.rows import only_row, temporal_weights
 from undertow.model.factors.svd_start import svd_start
-from undertow.model.flow import where
+from undertow.model.flow import in_place, where
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.evict import evict
 from undertow.model.settings import Settings
@@ -28,7 +28,7 @@ def begin(
     model = outlier_model(settings)
     core = evict(settings, core)
     values, seen = usable(values, mask)
-    window = write(core.window, values, seen, entry_index, settings.window)
+    window = _written(core.window, values, seen, entry_index, settings.window)
     level = None if core.level is None else levels.arrive(core.level, window, settings.window)
     outliers, factors = model.begin(settings, core.outliers, core.factors, window, level)
     if settings.start == "svd":
@@ -43,7 +43,7 @@ def begin(
         factors=factors,
         outliers=outliers,
         level=level,
-        residual=window.values,
+        residual=jnp.zeros_like(window.values),  # of the first sweep on
         variance=jnp.zeros_like(window.values),
         known=layout.known_rows(settings, window, factors),
         newest=layout.summary(factors, window, expected + levels.mean_of(level, window.newest)),
@@ -60,6 +60,17 @@ def begin(
         elbo=jnp.zeros((), window.values.dtype),
     )
     return window, progress
+
+
+def _written(window: Window, values: Array, seen: Array, entry_index: EntryIndex | None, length: int) -> Window:
+    """`write`; where the window is large as a branch that is always taken, since the compiler would otherwise read the
+    window before to do without the new one, and so copy it."""
+
+    def write_slice(window: Window) -> Window:
+        return write(window, values, seen, entry_index, length)
+
+    large = window.values.size > SMALL_WINDOW
+    return in_place(window.filled >= 0, write_slice, window) if large else write_slice(window)
 
 
 def usable(values: Array, mask: Array) -> tuple[Array, Array]:

@@ -78,6 +78,11 @@ class Candidate(NamedTuple):
         mean = self.low_rank(entry_index)
         return residual - mean, variance + jnp.maximum(self.square(entry_index) - mean**2, 0)
 
+    def square_left(self, residual: Array, variance: Array, entry_index: EntryIndex | None = None) -> Array:
+        """E r² of the window once it is added."""
+        residual, variance = self.left(residual, variance, entry_index)
+        return residual**2 + variance
+
 
 class Draft(NamedTuple):
     """A candidate that is still being fitted.

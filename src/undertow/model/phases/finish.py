@@ -12,7 +12,7 @@ from undertow.model import level as levels
 from undertow.model.control import Progress
 from undertow.model.factors.rows import with_row
 from undertow.model.flags import Flags
-from undertow.model.flow import either, where
+from undertow.model.flow import in_place, where
 from undertow.model.noise.models import outlier_model
 from undertow.model.report import Report, raised, report_slice, usual_noise
 from undertow.model.settings import Settings
@@ -44,7 +44,7 @@ def finish(settings: Settings, before: Core, window: Window, end: Progress) -> t
         }
     )
     report = replace(report, iterations=end.iterations, elbo=end.elbo, flags=report.flags | flags)
-    return _left_out(settings, report.flags & Flags.NOT_FINITE.value != 0, core, before), report
+    return _left_out(settings, report.flags & Flags.NOT_FINITE.value != 0, core, before, report)
 
 
 def _adapted_level(
@@ -60,10 +60,11 @@ def _adapted_level(
     )
 
 
-def _left_out(settings: Settings, condition: Array, core: Core, before: Core) -> Core:
-    """Where the condition holds: the state before, its window one empty slice further.
+def _left_out(settings: Settings, condition: Array, core: Core, before: Core, report: Report) -> tuple[Core, Report]:
+    """Where the condition holds: the state before, its window one empty slice further; and the report.
 
-    Probabilities start anew: keeping the old ones for that case would cost as much memory as the window.
+    The report goes along, so that all of it has been read when the state is overwritten where it lies. Probabilities
+    start anew: keeping the old ones for that case would cost as much memory as the window.
     """
     window, slot = core.window, core.window.newest
     window = replace(
@@ -75,4 +76,5 @@ def _left_out(settings: Settings, condition: Array, core: Core, before: Core) ->
     factors = with_row(before.factors, slot, jnp.zeros_like(rows[0]), jnp.zeros_like(rows[1]))
     old = (factors, outlier_model(settings).cleared(before.outliers), before.level)
     new = (core.factors, core.outliers, core.level)
-    return Core(window, *either(condition, lambda: old, lambda: new))
+    (state, report) = in_place(condition, lambda now: (old, now[1]), (new, report))
+    return Core(window, *state), report

@@ -19,7 +19,7 @@ from undertow.model.control import Progress, adapt_due, sweep_limit
 from undertow.model.defaults import ELBO_MARGIN, MAX_ADDED, SHRINK_SWEEPS
 from undertow.model.factors import discounted, rank
 from undertow.model.factors.rows import temporal_weights
-from undertow.model.flow import only_if, repeat, where
+from undertow.model.flow import either, only_if, repeat, where
 from undertow.model.level import divergence
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.candidate import Candidate, CandidateFit, added
@@ -133,14 +133,19 @@ def _try(
 
     def turn(now: Trial) -> Trial:
         adds, shrinks = now.tries == CANDIDATE, now.tries == LESS_NOISE
-        candidate = lax.cond(adds, fitted, no_candidate, now)
-        factor = lax.cond(
+        # Of many models together, these run only if one of them needs them.
+        candidate = only_if(adds, lambda _: fitted(now), no_candidate(now))
+        factor = only_if(
             shrinks,
-            lambda: model.median_noise(now.outliers, window, now.residual, now.variance),
-            lambda: jnp.ones_like(now.elbo),
+            lambda _: model.median_noise(now.outliers, window, now.residual, now.variance),
+            jnp.ones_like(now.elbo),
         )
-        residual, variance = candidate.left(now.residual, now.variance, entry_index)
-        nothing, square = jnp.zeros((), residual.dtype), residual**2 + variance  # only E r² is read of both
+        nothing = jnp.zeros((), now.residual.dtype)  # of residual and variance only E r² is read
+        square = either(
+            adds,
+            lambda: candidate.square_left(now.residual, now.variance, entry_index),
+            lambda: now.residual**2 + now.variance,
+        )
         # Nothing gets an update too, so that what the outlier model gains alone is not attributed to a candidate.
         outliers = lax.fori_loop(
             0,
@@ -153,10 +158,13 @@ def _try(
         gains = (now.tries == NOTHING) | ((factor > 0) & (after + candidate.elbo > now.elbo + margin))
 
         def accepted(now: Trial) -> Trial:
-            residual, variance = candidate.left(now.residual, now.variance, entry_index)
-            slot = where(adds, jnp.argmin(now.factors.active.astype(after.dtype)), -1)
-            factors = added(now.factors, candidate, slot)
+            factors, residual, variance = only_if(adds, grown, (now.factors, now.residual, now.variance))
             return Trial(factors, outliers, residual, variance, after, now.tries, now.added + adds)
+
+        def grown(carry: tuple[Factors, Array, Array]) -> tuple[Factors, Array, Array]:
+            factors, residual, variance = carry
+            slot = jnp.argmin(factors.active.astype(after.dtype))
+            return added(factors, candidate, slot), *candidate.left(residual, variance, entry_index)
 
         now = only_if(gains, accepted, now)
         wide = (pruned + now.added == 0) & model.too_wide(settings, now.outliers, window, now.residual, now.variance)
