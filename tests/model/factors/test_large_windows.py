@@ -11,12 +11,11 @@ pytestmark = [pytest.mark.usefixtures("double"), pytest.mark.slow]
 SHAPES = [(4, 5), (3, 4, 2)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-def test_variances_and_updates(monkeypatch, shape, length=8):
-    _, core = dense.random_core(shape, 3, length, "default", seed=1)
+def test_variances_and_updates(monkeypatch, shape):
+    _, core = dense.random_core(shape, 3, 8, "default", seed=1)
     weights, values = core.window.mask * 1.5, core.window.values
-    slices = np.ones(length)
+    slices = np.ones(8)
 
     def made():
         return (
