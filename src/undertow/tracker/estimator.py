@@ -147,14 +147,14 @@ class Tracker(Viewed, StackedModel):
         self._history.add(self._now.seen, output, list(active))
         return Result(cast(Output, output)).along(self._keep(found), self._labels)  # it has the same methods
 
-    def _learned_so_far(self) -> Tracking | None:
-        return self._state
+    def _learned_so_far(self) -> tuple[Tracking, History] | None:
+        return None if self._state is None else (self._state, self._history)
 
-    def _copied(self) -> Tracking | None:
-        return None if self._state is None else states.copied(self._state)
+    def _copied(self) -> tuple[Tracking, History] | None:
+        return None if self._state is None else (states.copied(self._state), self._history.copied())
 
-    def _go_on_from(self, learned: Tracking | None) -> None:
-        self._state = learned
+    def _go_on_from(self, learned: tuple[Tracking, History] | None) -> None:
+        self._state, self._history = learned or (None, History())
 
     def in_order(self, time: Any) -> Any:
         """A time as `update` takes it: of a slice that is late or repeated, just after the one before.
@@ -317,10 +317,8 @@ class Tracker(Viewed, StackedModel):
     def __copy__(self) -> Tracker:
         """A tracker that goes on from here independently."""
         other = Tracker(self.period, self.believed_after, self.grow)
-        other._state = self._copied()
+        other._go_on_from(self._copied())
         other._labels = self._labels
-        if self._state is not None and (known := self._history.saved(self._state.seen)) is not None:
-            other._history.go_on(known, known["frame"])
         return other
 
     @exclusive

@@ -81,6 +81,15 @@ class History:
         self._newest = (seen, output)
         self._take_in(BEHIND)
 
+    def copied(self) -> History:
+        """The same, to go on from apart."""
+        other = History()
+        other._moments.extend(self._moments)
+        other._coming.extend(self._coming)
+        other._newest, other._frame = self._newest, self._frame
+        other._active, other._since = self._active, self._since  # replaced, never changed
+        return other
+
     @property
     def newest(self) -> Any:
         """What was computed for the newest slice; None before the first."""
