@@ -16,7 +16,7 @@ from undertow.tracker.holding_out import held_out
 from undertow.tracker.predictors import registry
 from undertow.tracker.predictors.base import Prediction
 from undertow.tracker.predictors.cp import Regression
-from undertow.tracker.recent import RECENT, learned_nonsense, next_frames, remembered
+from undertow.tracker.recent import RECENT, learned_nonsense, next_frames, remembered, was_constant
 from undertow.tracker.scales import LINEAR, LOG, ROOT
 
 SHAPE, NOISE = (6, 5), 0.1
@@ -214,3 +214,13 @@ def test_much_that_is_off_from_the_first_slice_on_is_found():
     flagged = np.stack(found)[20:]
     assert flagged[bad[20:]].mean() > 0.9
     assert flagged[~bad[20:]].mean() < 0.05
+
+
+def test_a_stream_that_was_constant_begins_anew_when_most_of_it_moves():
+    still, moving = (as_slice(np.arange(30.0).reshape(SHAPE) + shift) for shift in (0, 1))
+    walker = as_slice(np.where(np.arange(30).reshape(SHAPE) < 12, 50.0, still.values))
+    assert was_constant((still, still, moving))
+    assert not was_constant((still, still, still))
+    assert not was_constant((still, still, walker))  # who walks through a still picture
+    assert not was_constant((moving, still, moving))
+    assert not was_constant((still, moving))

@@ -37,13 +37,16 @@ def framed(state: Tracking, given: Slice) -> tuple[Tracking, Review | None]:
     if not given.mask.any():
         return state, None
     kept, used = recent.remembered(state.recent, given, state.used)
-    return replace(state, recent=kept, used=used), review(state.frame, kept, used)
+    begun = recent.was_constant(kept)
+    if begun:
+        kept, used = kept[-2:], 2
+    return replace(state, recent=kept, used=used), review(state.frame, kept, used, begun)
 
 
-def review(current: Frame | None, kept: tuple[Slice, ...], used: int) -> Review | None:
-    """What the recent slices of a stream ask for; None where nothing is to be done."""
+def review(current: Frame | None, kept: tuple[Slice, ...], used: int, begun: bool = False) -> Review | None:
+    """What the recent slices of a stream ask for; None where nothing is to be done. With `begun` they begin anew."""
     frames = recent.next_frames(current, kept, used)
-    again = recent.learned_nonsense(current, kept, used)
+    again = current is not None and (begun or recent.learned_nonsense(current, kept, used))
     if frames in ((), (current,)) and not again:
         return None
     assert frames or current is not None  # without a frame there is nothing to learn again

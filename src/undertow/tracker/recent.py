@@ -26,6 +26,9 @@ QUICK = 4
 """One in four of the sample of a slice is asked first: mostly that is beyond doubt."""
 BEGINNING = 5
 """Slices after which it is looked, each time, whether the stream has been another one since then."""
+MOST = 0.5
+"""Fraction of the entries that must move for a stream that has been constant to begin anew: who walks through a still
+picture does not."""
 REVIEWS = (2, 3, BEGINNING, 10)
 """Slices after which the frame is reviewed; later on each time their number has doubled."""
 
@@ -41,6 +44,21 @@ def remembered(recent: tuple[Slice, ...], given: Slice, used: int) -> tuple[tupl
     some = _some_entries(recent)
     older, newer = usual_slices(some[:-BEGINNING]), usual_slices(some[-BEGINNING:])
     return (recent[-BEGINNING:], BEGINNING) if changed(older, newer) else (recent, used)
+
+
+def was_constant(recent: tuple[Slice, ...]) -> bool:
+    """Whether the newest slice is the first that brings something else, in most entries, of a stream that has been
+    one slice again and again: of its noise nothing is known yet."""
+    if len(recent) < 3:
+        return False
+    *before, last, given = recent
+    return not any(_moved(one, last) for one in before) and _moved(last, given) > MOST
+
+
+def _moved(one: Slice, other: Slice) -> float:
+    """Fraction that differs of what is observed in both slices."""
+    both = one.mask & other.mask
+    return float(np.count_nonzero(both & (one.values != other.values)) / max(np.count_nonzero(both), 1))
 
 
 def recent_bytes(shape: tuple[int, ...]) -> int:
