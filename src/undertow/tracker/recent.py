@@ -58,7 +58,8 @@ def was_constant(recent: tuple[Slice, ...]) -> bool:
 def _moved(one: Slice, other: Slice) -> float:
     """Fraction that differs of what is observed in both slices."""
     both = one.mask & other.mask
-    return float(np.count_nonzero(both & (one.values != other.values)) / max(np.count_nonzero(both), 1))
+    moved = int(np.count_nonzero(both & (one.values != other.values)))
+    return moved / max(int(np.count_nonzero(both)), 1)
 
 
 def recent_bytes(shape: tuple[int, ...]) -> int:
