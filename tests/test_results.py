@@ -23,6 +23,7 @@ def report(shape, flags=0, members=()):
     return Report(
         low_rank=values,
         low_rank_variance=np.full_like(values, 9.0),
+        level=0 * number,
         noise_variance=np.full_like(values, 16.0),
         outliers=-values,
         outlier_probability=np.full_like(values, 0.25),
@@ -49,7 +50,7 @@ def fleet():
 def test_a_single_result_is_in_units_of_the_data():
     result = ut.Result(single())
     np.testing.assert_allclose(result.mean, 10 * np.arange(6).reshape(2, 3))
-    assert result.low_rank is result.mean
+    np.testing.assert_array_equal(result.low_rank, result.mean)  # there are no levels
     assert (result.std == 50).all()
     assert (result.low_rank_std == 30).all()
     np.testing.assert_allclose(result.outliers, -result.mean)

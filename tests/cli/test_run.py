@@ -150,7 +150,7 @@ def test_what_is_wrong_is_one_sentence_and_exit_code_2(capsys):
             ("run", "x.npy", "--model", "tracker", "--window", "4", "--set", "tau=slice"),
             "--model tracker has nothing to set, got --window, --set: leave them out, or use --model cp",
         ),
-        (("run", "x.npy", "--alerts", "xml"), "alerts must be one of csv, jsonl, parquet or none, got 'xml'"),
+        (("run", "x.npy", "--alerts", "xml"), "--alerts must be one of csv, jsonl, parquet or none, got 'xml'"),
         (("run", "x.npy", "--config", "bad.toml"), "bad.toml is no TOML file"),
         (("run", "x.npy", "--config", "gone.toml"), "gone.toml cannot be read"),
         (("report", "x.npy"), "x.npy is not a folder: name a store that undertow run wrote"),

@@ -45,7 +45,9 @@ def error_of(path, options):
         stream = open_stream(path, **options)
         assert len(stream.fingerprint) == 64
         for item in itertools.islice(stream.slices(), 50):
-            assert item.values.shape == stream.shape
+            if "capacity" not in options:
+                assert item.values.shape == stream.shape
+            assert all(now >= first for now, first in zip(item.values.shape, stream.shape, strict=True))
         stream.close()
     except StreamError as error:
         return str(error)
