@@ -117,8 +117,9 @@ def test_an_answer_lost_after_its_checkpoint_is_given_again(tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_an_actor_started_again_before_it_is_asked_learns_what_it_has_lost(tmp_path, monkeypatch):
-    """Ray gives it the next batch then, as if it had lost nothing."""
+@pytest.mark.parametrize("refused", [0, 20])
+def test_an_actor_started_again_learns_what_it_has_lost(tmp_path, monkeypatch, refused):
+    """Ray gives it the next batch then, as if it had lost nothing; until it has started, it refuses everything."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'undertow[ray]'")
     from undertow.cluster import frames
     from undertow.cluster import ray as module
@@ -127,10 +128,12 @@ def test_an_actor_started_again_before_it_is_asked_learns_what_it_has_lost(tmp_p
     made = plan(modes=streams.MODES, model=streams.model("cp"), **streams.NAMES)
     tables = [frames.numbered(one, made) for one in streams.rows(3, 4)]
 
+    unavailable = iter([module.ray.exceptions.ActorUnavailableError("The actor is restarting.", None)] * refused)
+
     def remote(method):
         def asked(*arguments):
             try:
-                return method(*arguments)
+                return next(unavailable, None) or method(*arguments)
             except ValueError as error:
                 return error
 
@@ -143,6 +146,7 @@ def test_an_actor_started_again_before_it_is_asked_learns_what_it_has_lost(tmp_p
 
     monkeypatch.setattr(module, "_restarted", lambda: True)
     monkeypatch.setattr(module.ray, "get", get)
+    monkeypatch.setattr(module.clock, "sleep", lambda seconds: None)
     owner, other = (module._Owner(made, str(tmp_path / name), (0, 1), -1, None, 0) for name in "ab")
     wanted = [owner.step(offset, tables[offset], False) for offset in range(3)][-1]
     job = module._Job.__new__(module._Job)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import time as clock
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ KEPT = 2
 """Files of each shard: while some have written the newest, the others have the one before."""
 ATTEMPTS = 5
 """How often in a row an actor may be killed over the same batch."""
+RESTART_S = 300
+"""How long starting an actor again may take. Until it is done, Ray refuses at once whatever the actor is asked."""
 _log = logging.getLogger("undertow.cluster")
 
 
@@ -165,11 +168,23 @@ class _Job:
                 return ray.get(asked)
             except (ray.exceptions.RayActorError, Behind):
                 with contextlib.suppress(ray.exceptions.RayActorError):
-                    reached = ray.get(self._actors[shard].back.remote(offset))
+                    reached = self._back(shard, offset)
                     for earlier in range(reached + 1, offset):
                         self._ask(shard, earlier)  # an actor works in the order in which it is asked
                 asked = self._ask(shard, offset)
         return ray.get(asked)
+
+    def _back(self, shard: int, offset: int) -> int:
+        """What `_Owner.back` says, as soon as there is somebody who can say it."""
+        until = clock.monotonic() + RESTART_S
+        while True:
+            try:
+                reached: int = ray.get(self._actors[shard].back.remote(offset))
+                return reached
+            except ray.exceptions.ActorUnavailableError:
+                if clock.monotonic() > until:
+                    raise
+                clock.sleep(0.1)
 
 
 class _Owner:
