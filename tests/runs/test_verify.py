@@ -9,6 +9,7 @@ from stubs import StubStream, broken_run, everything_in, minute, reported_store,
 from undertow.export import export
 from undertow.report import write_report
 from undertow.runs import RunError, StoreError
+from undertow.runs.store.incidents import IncidentFile
 from undertow.runs.store.reader import open_store
 from undertow.runs.verify import verify
 
@@ -78,6 +79,43 @@ def test_a_missing_chunk_and_damaged_alerts_incidents_and_checkpoints_are_found(
     assert missing == "data/c.1.0.0 is missing"
     assert "part-000000.parquet" in alerts
     assert "checkpoint-000000000028" in checkpoint
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["alerts.csv", "alerts.jsonl", "alerts/part-000001.parquet"])
+def test_a_flipped_bit_in_alerts_that_still_parse_is_found_and_not_gone_on_with(tmp_path, name):
+    options = {"alerts": name.rpartition(".")[2], "threshold": 0.9}
+    folder = tmp_path / "s"
+    run_stub(folder, StubStream(8), **options)
+    path = folder / name
+    whole = path.read_bytes()
+    assert verify(folder).damage == ()
+    flip(path, 50 if "parquet" in name else max(whole.rfind(digit) for digit in b"24680"))  # 4 becomes 5
+    (damage,) = verify(folder).damage
+    assert path.name in damage
+    with pytest.raises(RunError, match=r"damaged.*: restore it from a copy"):
+        run_stub(folder, StubStream(20), resume=True, **options)
+    path.write_bytes(whole)
+    assert run_stub(folder, StubStream(20), resume=True, **options).slices == 20
+    assert verify(folder).damage == ()
+
+
+def test_what_a_file_of_lines_was_is_compared_with_its_marks(tmp_path):
+    path = tmp_path / "incidents.jsonl"
+    file = IncidentFile(tmp_path)
+    file.write(b"one\n")
+    marks = file.marks()
+    file.write(b"two\n")
+    flip(path, -2)
+    file.cut(marks)  # what comes after them does not matter
+    assert (path.read_bytes(), file.marks()) == (b"one\n", marks)
+    flip(path, 0)
+    with pytest.raises(StoreError, match=r"incidents.jsonl is damaged or was edited \(its checksum differs\)"):
+        file.cut(marks)
+    file.cut({"incidents": 4})  # of an earlier version, which knew no checksums
+    with pytest.raises(StoreError, match="is shorter than it was"):
+        file.cut({"incidents": 5})
+    file.close()
 
 
 @pytest.mark.parametrize("name", ["mean/c.0.0.0", "rank/c.0", "time/c.0", "status/c.0", "site/c.0"])

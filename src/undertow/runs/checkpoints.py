@@ -6,6 +6,7 @@ the store is cut to its length.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ class RunCheckpoint:
         slices: slices learned, which is also the length of the store.
         position: where the source continues.
         identity: source, settings and layout; a run with other ones cannot resume from here.
-        marks: how far the sinks beside the store had got.
+        marks: how far the sinks beside the store had got, and checksums of what they hold.
         attributes: those of the store.
         model: what the model's own `to_bytes` gave; empty before the first slice.
         incidents: what `Incidents.to_bytes` gave; empty where none are kept.
@@ -84,6 +85,13 @@ class CheckpointFolder:
                 "run again with --overwrite to start from the beginning"
             )
         return None
+
+    def marks(self) -> dict[str, int]:
+        """Those of the newest that can be read; nothing where there is none."""
+        for path in self._newest_first():
+            with contextlib.suppress(CheckpointError):
+                return _read(path).marks
+        return {}
 
     def damage(self) -> list[str]:
         """Why checkpoints cannot be read, those that cannot."""

@@ -91,9 +91,9 @@ class Sinks:
         self._attributes = dict(attributes)
         self._store.prepare(slices, self._attributes)
         if self._alerts is not None:
-            self._alerts.go_back(slices, marks.get("alerts", 0))
+            self._alerts.go_back(slices, marks)
         if self._watch is not None and self._incident_file is not None:
-            self._incident_file.cut(marks.get("incidents", 0))
+            self._incident_file.cut(marks)
             self._incident_file.flush()
             if incidents:
                 self._watch.from_bytes(incidents)
@@ -154,10 +154,10 @@ class Sinks:
         if self._alerts is not None:
             self._alerts.flush()
         self._store.flush(self._attributes)
-        marks = {} if self._alerts is None else {"alerts": self._alerts.mark()}
+        marks = {} if self._alerts is None else self._alerts.marks()
         if self._watch is not None and self._incident_file is not None:
             self._incident_file.flush()
-            marks |= {"incidents": self._incident_file.mark(), "feedback": self._heard}
+            marks |= self._incident_file.marks() | {"feedback": self._heard}
             checkpoint = replace(checkpoint, incidents=self._watch.to_bytes())
         self._checkpoints.write(replace(checkpoint, marks=marks, attributes=self._attributes))
         self.safe = checkpoint.slices

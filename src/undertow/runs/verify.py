@@ -13,8 +13,9 @@ from undertow.runs.checkpoints import CheckpointFolder
 from undertow.runs.errors import StoreError, reason
 from undertow.runs.store.alerts import read_alerts
 from undertow.runs.store.folder import PRIVATE
+from undertow.runs.store.growing import checked
 from undertow.runs.store.growth import chunk_names
-from undertow.runs.store.incidents import read_incidents
+from undertow.runs.store.incidents import FILE, read_incidents
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,16 @@ def verify(folder: Path) -> Verification:
         for start, chunk in chunk_names(array.shape, array.chunks, root["attributes"]):
             chunks += 1
             damage += _damage_of_chunk(folder / name, name, array, start, chunk)
-    for kept in (partial(read_alerts, alerts), read_incidents):
+    checkpoints = CheckpointFolder(folder / PRIVATE)
+    marks = checkpoints.marks()
+    for path, kept in ((folder / f"alerts.{alerts}", partial(read_alerts, alerts)), (folder / FILE, read_incidents)):
         try:
             deque(kept(folder), maxlen=0)  # read, not kept: there may be millions
+            if path.suffix in (".csv", ".jsonl") and path.stem in marks:
+                checked(path, marks)
         except (OSError, ValueError) as error:
             damage.append(reason(error))
-    damage += CheckpointFolder(folder / PRIVATE).damage()
+    damage += checkpoints.damage()
     return Verification(chunks, with_checksums, tuple(damage))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -32,7 +32,7 @@ ENTRIES = "entries"
 
 
 def open_sink(format: Format, folder: Path, layout: Layout, *, safe: bool = False) -> AlertSink:
-    """The table of alerts in the folder of a store: it grows by `add`, and `go_back` cuts it to an earlier `mark`."""
+    """The table of alerts in the folder of a store: it grows by `add`, and `go_back` cuts it to earlier `marks`."""
     path = _path(format, folder)
     return ParquetParts(path, layout) if format == "parquet" else TextFile(path, layout, format, safe=safe)
 
@@ -138,10 +138,10 @@ class TextFile(GrowingFile):
         if rows:
             self.write(self._lines([(self._times.shown(row[0]), *row[1:]) for row in rows]))
 
-    def go_back(self, length: int, mark: int) -> None:
-        """Cut the file at ``mark``; an empty CSV file starts with the names of the columns."""
-        self.cut(mark)
-        if mark == 0 and self._csv:
+    def go_back(self, length: int, marks: Mapping[str, int]) -> None:
+        """Cut the file at earlier `marks`; an empty CSV file starts with the names of the columns."""
+        self.cut(marks)
+        if self._csv and not marks.get(self._path.stem):
             self.write(self._lines([self._names]))
         self.flush()
 
@@ -183,26 +183,20 @@ class ParquetParts:
         columns = list(zip(*self._rows, strict=True)) or [()] * len(names)
         arrays = [pa.array(column, type=kind) for column, kind in zip(columns, self._types(), strict=True)]
         buffer = pa.BufferOutputStream()
-        pq.write_table(pa.table(arrays, names=list(names)), buffer, compression="zstd")
+        pq.write_table(pa.table(arrays, names=list(names)), buffer, compression="zstd", write_page_checksum=True)
         replace_file(self._part_path(), memoryview(buffer.getvalue()))
         sync_folders([self._folder])
 
-    def mark(self) -> int:
+    def marks(self) -> dict[str, int]:
         """Rows in the part under way."""
-        return len(self._rows)
+        return {self._folder.name: len(self._rows)}
 
-    def go_back(self, length: int, mark: int) -> None:
-        """Read the part under way of a store of ``length`` slices as far as ``mark``, and remove those after it."""
-        import pyarrow.parquet as pq
-
+    def go_back(self, length: int, marks: Mapping[str, int]) -> None:
+        """Read the part under way of a store of ``length`` slices as far as ``marks``, and remove those after it."""
         self._part = max(length - 1, 0) // self._layout.chunk
         self._rows = []
-        if mark:
-            path = self._part_path()
-            try:
-                table = pq.read_table(path, partitioning=None).slice(0, mark)
-            except (OSError, ValueError) as error:
-                raise StoreError(f"{path} is missing or damaged ({error}): {START_AGAIN}") from error
+        if rows := marks.get(self._folder.name, 0):
+            table = _read_part(self._part_path()).slice(0, rows)
             if self._layout.times.kind == "datetime":
                 table = table.set_column(0, table.column_names[0], table.column(0).cast("int64"))
             self._rows = [tuple(row.values()) for row in table.to_pylist()]
@@ -250,10 +244,18 @@ def _of_regions(layout: Layout) -> tuple[str, ...]:
 
 
 def _read_parquet(folder: Path) -> Iterator[dict[str, Any]]:
+    for part in sorted(folder.glob("part-*.parquet")):
+        for row in _read_part(part).to_pylist():
+            yield {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
+
+
+def _read_part(path: Path) -> Any:
+    """A table of PyArrow, whose pages are what was written."""
     try:
         import pyarrow.parquet as pq
     except ModuleNotFoundError:
         raise StoreError("alerts in Parquet need pyarrow: pip install 'undertow[table]'") from None
-    for part in sorted(folder.glob("part-*.parquet")):
-        for row in pq.read_table(part, partitioning=None).to_pylist():
-            yield {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
+    try:
+        return pq.read_table(path, partitioning=None, page_checksum_verification=True)
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path} is missing or damaged ({error}): restore it from a copy, or {START_AGAIN}") from error
