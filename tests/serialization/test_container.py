@@ -36,6 +36,24 @@ def test_round_trip_is_exact(saved):
         assert array.tobytes() == ARRAYS[name].tobytes()
 
 
+def test_arrays_that_numpy_wrote_are_read_and_belong_to_the_reader(tmp_path, monkeypatch):
+    """As files of earlier versions hold them: by columns, text, dates."""
+    given = {
+        "columns": np.asfortranarray(np.arange(12).reshape(3, 4)),
+        "text": np.array(["ä", "two"]),
+        "dates": np.array(["2024-05-01T00:00", "NaT"], "M8[s]"),
+    }
+    buffer = io.BytesIO()
+    np.savez(buffer, **given)
+    monkeypatch.setattr(checkpoint, "_pack", lambda arrays: buffer.getvalue())
+    write(tmp_path / "state.ckpt", {}, {})
+    _, arrays = read(tmp_path / "state.ckpt")
+    for name in given:
+        np.testing.assert_array_equal(arrays[name], given[name])
+        assert arrays[name].dtype == given[name].dtype
+        assert arrays[name].flags.writeable
+
+
 def test_same_content_same_bytes_and_nothing_left_behind(saved, tmp_path):
     write(tmp_path / "again.ckpt", HEADER, ARRAYS)
     assert (tmp_path / "again.ckpt").read_bytes() == saved.read_bytes()

@@ -20,12 +20,14 @@ import contextlib
 import hashlib
 import io
 import json
+import math
 import os
 import secrets
 import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ _MAGIC = b"UNDERTOW"
 _PREFIX = struct.Struct("<8sIQQ")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _MAX_HEADER_BYTES = 16 * 2**20
+_NPY = b"\x93NUMPY\x01\x00"  # how an array of npy's first format begins
 _STORABLE = "biufcSUmM"  # kinds of dtype that the npy format keeps without pickling
 
 
@@ -187,13 +190,23 @@ def _pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, value in arrays.items():
-            array = np.asarray(value)
+            array = np.asarray(value, order="C")
             if array.dtype.kind not in _STORABLE:
                 raise CheckpointError(
                     f"array {name!r} must hold numbers or text, got dtype {array.dtype}: convert it before saving"
                 )
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+                member.write(_member_header(array.dtype, array.shape))
+                member.write(array.tobytes())
+    return buffer.getvalue()
+
+
+@lru_cache(maxsize=1024)
+def _member_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """How the member of an array begins. Kept: to write it and to read it takes longer than most arrays."""
+    buffer = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(dtype)
+    np.lib.format.write_array_header_1_0(buffer, {"descr": descr, "fortran_order": False, "shape": shape})
     return buffer.getvalue()
 
 
@@ -202,8 +215,22 @@ def _unpack(payload: bytes) -> dict[str, NDArray[Any]]:
         # Members are stored as they are: one that claims to be larger than its archive is a decompression bomb.
         if sum(info.file_size for info in archive.infolist()) > len(payload):
             raise ValueError("archive larger inside than outside")
-    with np.load(io.BytesIO(payload), allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+        return {info.filename.removesuffix(".npy"): _array(archive.read(info)) for info in archive.infolist()}
+
+
+def _array(member: bytes) -> NDArray[Any]:
+    start = len(_NPY) + 2 + int.from_bytes(member[len(_NPY) : len(_NPY) + 2], "little")
+    shape, by_columns, dtype = _described(member[len(_NPY) : start])
+    if not member.startswith(_NPY) or dtype.hasobject or start + dtype.itemsize * math.prod(shape) != len(member):
+        raise ValueError("a member is no array of numbers or text")
+    return np.ndarray(shape, dtype, member, start, order="F" if by_columns else "C").copy()
+
+
+@lru_cache(maxsize=1024)
+def _described(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type, as the header of a member has them."""
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(io.BytesIO(header))
+    return shape, by_columns, dtype
 
 
 def _sync_directory(directory: Path) -> None:

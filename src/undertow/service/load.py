@@ -93,6 +93,8 @@ def broken(found: dict[str, Any]) -> list[str]:
     what, most = ("largest_difference", 0.0) if found["together"] == 1 else ("typical_of_worst_stream", ROUNDING)
     if not found[what] <= most:
         promises.append(f"{what}: {found[what]:.1e} error bars, more than {most}")
+    if not found["deliveries_expected"]:
+        promises.append("no incident arose, so none was delivered: raise --known or --seconds")
     if not found["streams_compared"]:
         promises.append("no stream was compared within the time limit: raise --limit")
     return promises

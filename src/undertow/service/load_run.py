@@ -26,16 +26,21 @@ EACH = 50
 """Streams that share a client: it has a hundred connections."""
 TOLD_EVERY = 10.0
 """Seconds between two lines of progress."""
+FAILING, FIRST_FAILURE, STAGGERED, LASTS = 5, 34, 12, 3
+"""In one of so many streams a row fails, from this slice on or some later ones, for so many slices."""
 
 
 def slice_of(stream: int, number: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """The same whenever it is asked for: a wave with noise and gaps; in every fifth stream a row fails."""
+    """The same whenever it is asked for: a wave with noise and gaps; in every fifth stream a row fails for a while.
+
+    Not in all of them at the same time: some incidents open, last or close whenever the service is killed.
+    """
     draw = np.random.default_rng([stream, number])
     rows = 1 + np.arange(shape[0]) % 5
     x = 50 * np.multiply.outer(rows, 1 + np.arange(shape[1]) % 3) * (1 + 0.3 * np.sin(number / 9 + stream))
     x = x + draw.normal(size=shape)
     x[draw.random(shape) < 0.1] = np.nan
-    if stream % 5 == 0 and 40 <= number < 46:
+    if stream % FAILING == 0 and 0 <= number - (FIRST_FAILURE + stream // FAILING % STAGGERED) < LASTS:
         x[stream % shape[0]] += 300
     return np.asarray(x, np.float64)
 

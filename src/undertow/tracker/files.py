@@ -15,6 +15,7 @@ from undertow.engine.state import State
 from undertow.inputs.dense import Slice
 from undertow.model.settings import Slots
 from undertow.model.step import init_core
+from undertow.programs.runtime import sent
 from undertow.serialization.container import CheckpointError
 from undertow.serialization.models import stored_slots
 from undertow.tracker import earlier, neighbours, past_files
@@ -176,7 +177,7 @@ def read(prefix: str, expected: Any, arrays: dict[str, Any]) -> Any:
         array = arrays[_name(prefix, keys)]
         if array.shape != leaf.shape or array.dtype != leaf.dtype:
             raise ValueError(f"{_name(prefix, keys)} is {array.dtype}{array.shape}, not {leaf.dtype}{leaf.shape}")
-        found.append(jax.numpy.asarray(array))
+        found.append(sent(array))
     return jax.tree_util.tree_unflatten(tree, found)
 
 
