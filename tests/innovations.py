@@ -8,11 +8,11 @@ from stubs import StubModel, StubStatus, load_stub
 from undertow.incidents import Incidents
 
 
-def result(u, **events):
-    """Of a slice whose innovations are u, in units of one standard deviation."""
+def result(u, mean=0.0, **events):
+    """Of a slice whose innovations are u, in units of one standard deviation, around this mean."""
     seen = ~np.isnan(u)
     return SimpleNamespace(
-        mean=np.zeros(u.shape),
+        mean=np.broadcast_to(np.float64(mean), u.shape).copy(),
         std=np.ones(u.shape),
         innovations=u,
         outliers=np.where(seen & (np.abs(u) > 4), u, 0.0),
@@ -27,14 +27,16 @@ def clean(length, shape=(6, 5), seed=0, tails=None):
     return draw.normal(size=(length, *shape)) if tails is None else draw.standard_t(tails, (length, *shape))
 
 
-def watched(slices, watch=None, events=None, times=None, **settings):
+def watched(slices, watch=None, events=None, times=None, means=lambda t: 0.0, **settings):
     """All changes, as (slice, what, incident), and the watch."""
     watch = watch or Incidents(slices[0].shape, **{"false_alarms": "1/1000", **settings})
     changes = []
     for t, u in enumerate(slices):
         told = (events or {}).get(t, {})
         time = None if times is None else times(t)
-        changes += [(t, one.what, one.incident) for one in watch.update(result(u, **told), time, u)]
+        changes += [
+            (t, one.what, one.incident) for one in watch.update(result(u, means(t), **told), time, u + means(t))
+        ]
     return changes, watch
 
 

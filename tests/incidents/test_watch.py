@@ -108,7 +108,10 @@ def test_a_change_that_is_believed_closes_its_incident():
     def change(slices):
         slices[80:84, 1, 1] = 11.0
 
-    changes, _ = watched(planted(change), events={83: {"changed": (np.array([1]), np.array([1]))}})
+    def means(t):
+        return np.where(np.arange(30).reshape(6, 5) == 6, 11.0 * (t > 83), 0.0)
+
+    changes, _ = watched(planted(change), events={83: {"changed": (np.array([1]), np.array([1]))}}, means=means)
     found = only(changes)
     assert (found.kind, found.since, found.until) == ("change", 80, 83)
     assert "changed for good" in found.sentence
@@ -120,10 +123,27 @@ def test_what_a_model_has_just_taken_over_is_no_other_incident():
     def change(slices):
         slices[80:90, 2], slices[90:92, 2] = 11.0, -11.0
 
-    changes, _ = watched(planted(change), events={83: {"changed": (np.full(5, 2), np.arange(5))}})
+    def means(t):
+        return 14.0 * (np.arange(6)[:, None] == 2) * (83 < t < 92)
+
+    changes, _ = watched(planted(change), events={83: {"changed": (np.full(5, 2), np.arange(5))}}, means=means)
     found = only(changes)
-    assert (found.kind, found.since, found.until) == ("change", 80, 91)
+    assert (found.kind, found.since, found.until) == ("row", 80, 91)  # and not "changed for good"
     assert changes[-1][0] == 93  # ten slices after it was believed
+
+
+def test_how_far_it_was_off_is_not_what_was_left_once_the_model_followed():
+    def change(slices):
+        slices[80:83, 1, 1], slices[83, 1, 1] = 30.0, 31.0
+
+    slices = planted(change)
+    watch = Incidents((6, 5))
+    for t, u in enumerate(slices[:84]):
+        given, values = result(u), u.copy()
+        given.mean[1, 1] = 20.0 * (t == 83)  # what is said of the slice after it was learned
+        watch.update(given, values=values)
+    (found,) = watch.open
+    assert found.amount == pytest.approx(30.0)
 
 
 def test_states_of_earlier_versions_have_no_believed_changes():
@@ -142,8 +162,12 @@ def test_a_scene_that_changes():
         slices[80:83] *= 15.0
 
     everything = np.nonzero(np.ones((6, 5)))
-    found = only(watched(planted(change), events={82: {"changed": everything}})[0])
+    slices = planted(change)
+    events = {82: {"changed": everything}}
+    found = only(watched(slices, events=events, means=lambda t: slices[82] * (t > 82))[0])
     assert (found.kind, found.until) == ("scene", 82)
+    found = only(watched(slices, events=events)[0])
+    assert (found.kind, found.until) == ("slice", 82)  # it has returned
 
 
 def test_dead_sensors_are_one_incident_until_they_move():

@@ -248,6 +248,29 @@ def test_too_few_that_wait_are_stepped_one_by_one(tmp_path, noted, names, togeth
     assert Noted.calls == [1, *calls]
 
 
+def test_slices_that_take_long_come_in_turn_with_those_of_others(tmp_path, noted):
+    """Where others wait, one at a time; else many together."""
+    late = replace(noted, long=lambda model: model.steps == 1)
+    with service(tmp_path, late) as client:
+        for name in ("other", *"abcdxyz"):
+            client.put(f"/api/streams/{name}", json=SHAPE)
+        for name in "abcd":
+            pushed(client, [0], name)
+        Noted.calls = []
+
+        def waits(names, sequence):
+            for name in names:
+                client.post(f"/api/streams/{name}/slices?async=1", json=body(sequence, sequence=sequence))
+
+        Noted.gate.clear()
+        waits(["other"], 0)
+        waits("abcd", 1)
+        waits("xyz", 0)
+        Noted.gate.set()
+    # The other one; one of the four; the three who would not wait; the rest of the four, beside whom nobody waits.
+    assert Noted.calls == [1, 1, 3, 3]
+
+
 def test_a_defect_of_one_stream_does_not_stop_those_it_is_stepped_with(tmp_path, noted):
     with service(tmp_path, noted) as client:
         for name in "abc":

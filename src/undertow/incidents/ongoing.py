@@ -72,12 +72,13 @@ def believed(one: Open, seen: Seen, scores: Scores) -> bool:
 
 
 def known_as(one: Open, seen: Seen) -> Kind:
-    """What an incident is called when it is closed: a change, if the model believed it or has followed it."""
-    if one.believed >= 0:
-        return "scene" if one.incident.kind == "slice" else "change"
+    """What an incident is called when it is closed: a change, if the model has followed it and it has not returned."""
+    kind = one.incident.kind
     moved = seen.expected[one.place] - one.expected
-    followed = one.incident.kind in ("entry", "row", "block") and moved / (one.incident.amount or 1.0) > KEPT_SHARE
-    return "change" if followed else one.incident.kind
+    stays = moved / (one.incident.amount or 1.0) > KEPT_SHARE
+    if not stays or (one.believed < 0 and kind not in ("entry", "row", "block")):
+        return kind
+    return "scene" if kind == "slice" else "change"
 
 
 def joins(one: Open, found: Group, number: int) -> bool:
@@ -122,12 +123,12 @@ def measure(one: Open, seen: Seen, scores: Scores, names: Names) -> None:
     one.counted = one.counted | (here & (surprise > UNUSUAL + math.log(max(int(here.sum()), 1)) / 2))
     size = np.where(one.counted & seen.observed, np.abs(np.nan_to_num(seen.innovation)), 0.0)
     worst = int(np.argmax(size))
-    if size[worst] > one.peak:
+    amount = float(seen.amount[worst])
+    if size[worst] > one.peak and abs(amount) >= abs(one.incident.amount):  # else the model has begun to follow
         one.peak, one.place, one.expected = float(size[worst]), worst, float(seen.expected[worst])
         above = float(np.mean(seen.innovation[one.counted & here] > 0))
         side: Side = "above" if above > ONE_SIDE else "below" if above < 1 - ONE_SIDE else "both"
-        std, amount = float(seen.innovation[worst]), float(seen.amount[worst])
-        one.incident = replace(one.incident, std=std, amount=amount, side=side)
+        one.incident = replace(one.incident, std=float(seen.innovation[worst]), amount=amount, side=side)
     name(one, size, names)
 
 

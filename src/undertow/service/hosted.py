@@ -48,21 +48,23 @@ class Models:
         load: Reads one back.
         update: One slice of each, with its time if a client named one.
         fewest: From which number of models on updating them together is quicker; fewer are answered one by one.
+        long: Whether the next slice of a model may take many times as long as usual: it must not hold up all others.
     """
 
     new: Callable[[], Model]
     load: Callable[[bytes], Model]
     update: Callable[[Sequence[Any], Sequence[NDArray[Any]], Sequence[Any]], list[Any]] = _one_by_one
     fewest: int = 2
+    long: Callable[[Any], bool] = lambda _: False
 
 
 def trackers() -> Models:
     """`undertow.Tracker` for every stream."""
     from undertow import estimator  # not before it is needed: it brings jax
     from undertow.runs.default_model import default_model
-    from undertow.tracker.estimator import update_together
+    from undertow.tracker.estimator import reviewed_next, update_together
 
-    return Models(default_model, estimator.from_bytes, update_together, FEWEST)
+    return Models(default_model, estimator.from_bytes, update_together, FEWEST, reviewed_next)
 
 
 @dataclass(frozen=True)

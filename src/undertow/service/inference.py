@@ -2,7 +2,9 @@
 
 One thread, because on CPUs JAX can wait for ever when small computations come from several. Small streams of one shape
 that have a slice at the same time are stepped together, in one call, where they are enough for that to be quicker: each
-goes on with a state of its own, and gets what it would have got alone, to rounding.
+goes on with a state of its own, and gets what it would have got alone, to rounding. Slices that take many times as
+long as usual, as those with which trackers try other frames do, come in turn with those of the other streams, one by
+one; many together where nobody else waits.
 """
 
 from __future__ import annotations
@@ -68,6 +70,8 @@ class Inference:
         self._behind: deque[int] = deque()
         self._resident: OrderedDict[int, Hosted] = OrderedDict()
         self._alone: set[int] = set()
+        self._long: set[int] = set()
+        self._was_long = False
         self._changed = threading.Condition()
         self._stopping = False
         self.seconds = 0.01
@@ -104,6 +108,7 @@ class Inference:
         with self._changed:
             self._specs.pop(key, None)
             self._alone.discard(key)
+            self._long.discard(key)
             for job in self._jobs.pop(key, ()):
                 job.done.cancel()
 
@@ -165,11 +170,12 @@ class Inference:
         """The stream whose turn it is, with its job, and others that can be stepped with it; else some that are to
         catch up; else nothing, at the end."""
         if self._jobs:
-            first = next(iter(self._jobs))
-            some = [first]
-            if self._jobs[first][0].values is not None and self._can_join(first):
-                alike = (key for key, jobs in self._jobs.items() if key != first and jobs[0].values is not None)
-                some += self._joining(first, alike)
+            usual, long = ([key for key in self._jobs if (key in self._long) == slow] for slow in (False, True))
+            self._was_long = bool(long) and not (usual and self._was_long)
+            mine = long if self._was_long else usual
+            some = mine[:1]
+            if self._jobs[some[0]][0].values is not None and self._can_join(some[0]) and not (self._was_long and usual):
+                some += self._joining(some[0], (key for key in mine[1:] if self._jobs[key][0].values is not None))
             return [(key, self._taken(key)) for key in some]
         if self._behind and not self._stopping:
             first = self._behind.popleft()
@@ -263,6 +269,7 @@ class Inference:
         self.seconds += 0.1 * (min(seconds, 10 * self.seconds) - self.seconds)
         for (hosted, _, _), outcome in zip(given, outcomes, strict=True):
             self._reached[hosted.key] = max(self._reached[hosted.key], hosted.next)
+            (self._long.add if self._models.long(hosted.model) else self._long.discard)(hosted.key)
             hosted.work += seconds
             self._writer.lazily(hosted.kept(outcome))
             self._listener.slice_done(hosted.key, outcome, seconds)

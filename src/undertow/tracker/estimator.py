@@ -28,6 +28,7 @@ from undertow.tracker.coming_and_going import coming_and_going, with_heard
 from undertow.tracker.forecast import Forecast
 from undertow.tracker.output import NAMES, TrackerOutput
 from undertow.tracker.rearranging import NEW, extended, rearranged
+from undertow.tracker.recent import is_reviewed
 from undertow.tracker.state import Tracking
 from undertow.view.history import History
 from undertow.view.model import ModelView
@@ -386,6 +387,11 @@ def update_together(
             for (number, (found, given)), after in zip(some.items(), learned, strict=True):
                 made[number] = trackers[number]._learned_from(found, given, *after)
     return [made[number] for number in range(len(trackers))]
+
+
+def reviewed_next(tracker: Tracker) -> bool:
+    """Whether the frame is reviewed with the next slice, which may take as long as some twenty others."""
+    return tracker._state is not None and is_reviewed(tracker._state.used + 1)
 
 
 def _put_in_order(tracker: Tracker, time: Any) -> Any:

@@ -75,7 +75,7 @@ def _kept(size: int) -> int:
 
 def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> tuple[Frame, ...]:
     """Frames to be tried on the newest of these slices; none, or the current one, where nothing is to be done."""
-    if current is not None and not _reviewed(used) and not _another_size(current, recent):
+    if current is not None and not is_reviewed(used) and not _another_size(current, recent):
         return ()
     # A stream that has just begun, or begun anew, owes nothing to the scale in use.
     anew = choose(recent) if used <= BEGINNING else None
@@ -89,10 +89,11 @@ def next_frames(current: Frame | None, recent: tuple[Slice, ...], used: int) -> 
 
 def learned_nonsense(current: Frame | None, recent: tuple[Slice, ...], used: int) -> bool:
     """Whether the first slices, which are all still there, are to be learned anew for what was grossly off in them."""
-    return current is not None and _reviewed(used) and len(recent) == used and misled(recent)
+    return current is not None and is_reviewed(used) and len(recent) == used and misled(recent)
 
 
-def _reviewed(used: int) -> bool:
+def is_reviewed(used: int) -> bool:
+    """Whether the frame is reviewed once this number of slices were learned from."""
     return used in REVIEWS or (used % RECENT == 0 and (used // RECENT).bit_count() == 1)
 
 

@@ -66,10 +66,13 @@ function plane(values) {
   for (let r = 0, i = 0; r < rows; r++) for (let c = 0; c < columns; c++, i++) found[i] = values[base + r * down + c * right];
   return found;
 }
-function range(values) {
-  const step = Math.max(1, Math.floor(values.length / 4096)), every = new Float32Array(Math.ceil(values.length / step));
+function range(mean, data, probability) { // of what is expected, and of what was observed but for outliers
+  const step = Math.max(1, Math.floor(mean.length / 4096)), every = new Float32Array(2 * Math.ceil(mean.length / step));
   let count = 0;
-  for (let i = 0; i < values.length; i += step) if (Number.isFinite(values[i])) every[count++] = values[i];
+  for (let i = 0; i < mean.length; i += step) {
+    if (Number.isFinite(mean[i])) every[count++] = mean[i];
+    if (Number.isFinite(data[i]) && probability[i] < 0.5) every[count++] = data[i];
+  }
   const some = every.subarray(0, count).sort();
   return count ? [some[Math.floor(count * 0.01)], some[Math.floor((count - 1) * 0.99)]] : [0, 1];
 }
@@ -80,7 +83,7 @@ function draw() {
   const [data, mean, std, probability] = [frame.data, frame.mean, frame.std, frame.probability].map(plane);
   const residual = new Float32Array(data.length);
   for (let i = 0; i < residual.length; i++) residual[i] = (data[i] - mean[i]) / std[i];
-  const [low, high] = range(mean);
+  const [low, high] = range(mean, data, probability);
   const bad = night ? "#ff9d4d" : "#d1495b";
   const marks = state.marks.filter(inPlane).map((place) => [...planeOf(place), bad]);
   for (const place of [state.cell, state.cursor]) if (place && inPlane(place)) marks.push([...planeOf(place), night ? "#ffffff" : "#000000"]);
