@@ -13,7 +13,17 @@ from undertow.cluster.sharded import Cost, ShardedCP, cost
 from undertow.lab.reporter import Reporter
 from undertow.lab.studies.table import StudyTable
 
-HEADINGS = ("slice", "devices", "sent per sweep", "sent besides", "memory of each", "first step", "step", "sweeps")
+HEADINGS = (
+    "slice",
+    "devices",
+    "sent per sweep",
+    "sent besides",
+    "memory of each",
+    "first step",
+    "step",
+    "on the devices",
+    "sweeps",
+)
 TRUE_RANK, NOISE, OUTLIERS, MISSING = 3, 0.1, 0.02, 0.1
 
 
@@ -48,19 +58,38 @@ def _measured(shape: tuple[int, int], slices: int, seed: int, settings: dict[str
 
     if not slices:
         return _numbers(shape, len(jax.devices()), cost(shape, **settings))
-    model, seconds, sweeps = ShardedCP(**settings), [], 0
+    model, seconds, inside, sweeps = ShardedCP(**settings), list[float](), list[float](), 0
     for x in _stream(shape, slices + 1, seed):
         begin = time.perf_counter()
         sweeps = int(model.update(x).iterations)  # waits for the device
         seconds.append(time.perf_counter() - begin)
+        if len(seconds) == 1:
+            compiled = model._compiled
+            model._compiled = _timed(compiled, inside)
+    model._compiled = compiled
     peaks = [(device.memory_stats() or {}).get("peak_bytes_in_use") for device in jax.local_devices()]
     return {
         **_numbers(shape, len(jax.devices()), model.cost()),
         "first_seconds": seconds[0],
         "seconds": float(np.median(seconds[1:])),
+        "device_seconds": float(np.median(inside)),
         "sweeps": sweeps,
         "peak_bytes": max((one for one in peaks if one is not None), default=None),
     }
+
+
+def _timed(compiled: Any, seconds: list[float]) -> Any:
+    """The same step, alone: without checking the slice and bringing it to the devices."""
+    import jax
+
+    def step(*arguments: Any) -> Any:
+        jax.block_until_ready(arguments)
+        begin = time.perf_counter()
+        made = jax.block_until_ready(compiled(*arguments))
+        seconds.append(time.perf_counter() - begin)
+        return made
+
+    return step
 
 
 def _numbers(shape: tuple[int, int], devices: int, found: Cost) -> dict[str, Any]:
@@ -77,9 +106,9 @@ def _numbers(shape: tuple[int, int], devices: int, found: Cost) -> dict[str, Any
 def _row(one: dict[str, Any]) -> tuple[str, ...]:
     peak = f", peak {one['peak_bytes'] / 2**30:.1f} GiB" if one.get("peak_bytes") else ""
     timed = (
-        (f"{one['first_seconds']:.1f} s", f"{one['seconds']:.3f} s", str(one["sweeps"]))
+        (*(f"{one[name]:.3g} s" for name in ("first_seconds", "seconds", "device_seconds")), str(one["sweeps"]))
         if "seconds" in one
-        else ("–", "–", "–")
+        else ("–", "–", "–", "–")
     )
     return (
         "×".join(map(str, one["shape"])),
