@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,12 @@ def call(*arguments):
     with pytest.raises(SystemExit) as done:
         main([str(argument) for argument in arguments])
     return done.value.code
+
+
+def test_engines_that_are_absent_are_named_with_their_extras(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "undertow.lab.studies.engines", None)
+    assert call("bench", "engines", "--engine", "spark") == 2
+    assert "pip install 'undertow[spark,ray]'" in capsys.readouterr().err
 
 
 def commands():

@@ -103,7 +103,10 @@ def engines(
       undertow bench engines --engine spark
       undertow bench engines --engine spark --engine ray --packed --shape 12x12
     """
-    from undertow.lab.studies.engines import engines as study
+    try:
+        from undertow.lab.studies.engines import engines as study
+    except ModuleNotFoundError as error:
+        raise ImportError(f"engines need {error.name}: pip install 'undertow[spark,ray]'") from None
 
     unknown = [name for name in engine or () if name not in ("spark", "ray")]
     if unknown or model not in ("cp", "tracker"):

@@ -36,7 +36,10 @@ def serve(
 
     A token that clients must send is read from the environment variable UNDERTOW_TOKEN.
     """
-    from undertow.service.server import Server
+    try:
+        from undertow.service.server import Server
+    except ModuleNotFoundError as error:
+        raise ImportError(f"the service needs {error.name}: pip install 'undertow[service]'") from None
     from undertow.service.settings import Limits, Settings
 
     if limits:
