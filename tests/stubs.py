@@ -58,13 +58,13 @@ class StubStream:
 
 
 class GrowingStream(StubStream):
-    """One more label every three slices, from two on."""
+    """One more label every three slices, from two on; each is observed in so many slices, if that is said."""
 
     name, fingerprint = "growing", "growing"
 
-    def __init__(self, length=20, pause=0.0, most=64):
+    def __init__(self, length=20, pause=0.0, most=64, stays=None):
         super().__init__(length, pause=pause, times=minute)
-        self.shape, self.most = (2, 4), most
+        self.shape, self.most, self.stays = (2, 4), most, stays
         self.labels = (LabelSlots(2, (), most), None)
 
     def slices(self, position=None):
@@ -78,6 +78,8 @@ class GrowingStream(StubStream):
             if position is None or index >= position["next"]:
                 values = np.full((slots.size(rows), 4), np.nan)
                 values[:rows] = slice_at(index, (rows, 4))
+                if self.stays is not None:
+                    values[: max(0, (index - self.stays) // 3 + 1)] = np.nan
                 yield Item(values, self.times(index), {"next": index + 1})
 
 
@@ -122,6 +124,10 @@ class StubModel:
         """New rows begin as the others are on average."""
         before, self.mean = self.mean, np.full(shape, self.mean.mean())
         self.mean[tuple(map(slice, before.shape))] = before
+
+    def forget(self, rows):
+        for mode, some in enumerate(rows):
+            np.moveaxis(self.mean, mode, 0)[some] = 0
 
     def to_bytes(self):
         return checkpoint.to_bytes({"steps": self.steps}, {"mean": self.mean})

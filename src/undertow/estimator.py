@@ -269,13 +269,28 @@ class RobustCP(Viewed, StackedModel):
         places = rearranging.extended(self._layout[0], shape)
         if self._labels is not None:
             self._labels.check(tuple(map(len, places)))
+        self._rearrange(places)
+
+    def _rearrange(self, places: rearranging.Places) -> None:
+        """Other rows."""
+        assert self._layout is not None
         if self._layout[1]:
-            raise ValueError(
-                "a model that keeps observed entries only cannot get further rows: begin with all of them."
-            )
+            raise ValueError("a model that keeps observed entries only cannot get other rows: begin with all of them.")
         now = self._learner
         assert now is not None
         self._learner = Learner(rearranging.model(now.state, places), now.history)
+
+    @exclusive
+    def forget(self, rows: Sequence[Sequence[int]]) -> None:
+        """Forget what is known of some rows, as if they had never been observed: others stand there from now on.
+
+        Args:
+            rows: For every mode, which ones.
+
+        Raises:
+            ValueError: No slice has been seen yet, there is no such row, or only observed entries are kept.
+        """
+        self._rearrange(rearranging.emptied(self._learned("forget").shape, rows))
 
     @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:

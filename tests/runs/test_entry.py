@@ -8,11 +8,11 @@ from stubs import run_stub
 from undertow.runs import RunError
 
 
-@pytest.mark.parametrize("name", ["zarr", "numcodecs", "pyarrow"])
+@pytest.mark.parametrize("name", ["zarr", "numcodecs", "pyarrow", "nats"])
 def test_a_missing_package_is_one_sentence(tmp_path, monkeypatch, name):
     monkeypatch.setattr("undertow.runs.entry.find_spec", lambda wanted: None if wanted == name else wanted)
     with pytest.raises(RunError, match=rf" needs? {name}: pip install 'undertow\["):
-        run_stub(tmp_path / "s")
+        run_stub(tmp_path / "s", publish="nats://me:secret@host/found")
     assert not (tmp_path / "s").exists()
 
 

@@ -1,14 +1,17 @@
 """Labels that come while a run goes on: slices grow, and the store with them."""
 
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import xarray
-from stubs import GrowingStream, StubModel, everything_in, load_stub
+from stubs import GrowingStream, StubModel, StubTracker, differing_files, everything_in, load_stub
 
 import undertow as ut
+from undertow.inputs.labels import growing
 from undertow.runs import RunError, run
+from undertow.runs.places import Places
 from undertow.runs.store.reader import open_store
 from undertow.runs.verify import verify
 from undertow.sources import open_stream
@@ -73,6 +76,94 @@ def test_a_chunk_that_is_missing_is_missed(tmp_path):
     assert verify(tmp_path / "store").damage == ("mean/c.3.2.0 is missing",)
     with pytest.raises(RunError, match=r"mean in .* is missing or damaged"):
         grown(tmp_path / "store", 30, resume=True)
+
+
+def coming_and_going(store, length=30, resume=False, **options):
+    options = {"checkpoint_every": 4, "keep": "mean,data", "load": StubTracker.load, **options}
+    return run(GrowingStream(length, stays=6), StubTracker(), store=store, resume=resume, **options)
+
+
+def test_who_is_silent_for_long_leaves_the_model_and_keeps_its_slot(tmp_path, monkeypatch):
+    monkeypatch.setattr(growing, "SILENT", 4)
+    shapes, rows = [], []
+
+    class Watched(StubTracker):
+        def update(self, x):
+            shapes.append(x.shape)
+            result = super().update(x)
+            result.events = replace(result.events, rows=((0, 1),))
+            return result
+
+        def forget(self, some):
+            rows.extend(some[0])
+            super().forget(some)
+
+    stream = GrowingStream(30, stays=6)
+    summary = run(stream, Watched(), store=tmp_path / "store", keep="mean,std,outlier_probability,data", load=load_stub)
+    (told,) = (one for one in summary.notices if "not observed" in one)
+    assert told.startswith("site r0: not observed in 4 slices, so nothing is said of it from slice 11 on")
+    assert max(shapes) == (6, 4)  # as many as are there together
+    assert len(rows) == 7
+    assert len(set(rows)) < len(rows)  # a place is lent again
+    found = xarray.open_zarr(tmp_path / "store")
+    assert found["site"].values.tolist()[:11] == [f"r{n}" for n in range(11)]
+    for slot in range(11):
+        seen = np.flatnonzero(found["data"][:, slot].notnull().any("column").values)
+        told = np.flatnonzero(found["mean"][:, slot].notnull().any("column").values)
+        last = min(seen[-1] + 5, 29)
+        assert told[-1] == last
+        assert not np.isnan(found["outlier_probability"][seen[0] : last + 1, slot]).any()
+    # What is said of a place is said of who stands there: place 1 belonged to r1 until slice 14.
+    events = found["events"].values.tolist()
+    assert "row off: site r1" in events[13]
+    assert "row off: site r1" not in events[20]
+    assert "row off: site r" in events[20]
+
+
+def test_who_comes_back_has_the_same_slot_and_is_learned_anew(monkeypatch):
+    monkeypatch.setattr(growing, "SILENT", 3)
+    labels, model = (LabelSlots(2, (), 8), None), StubModel()
+    places, again = Places((2, 3), labels), Places((2, 3), labels)
+    here, nothing = np.ones(3), np.full(3, np.nan)
+
+    def learn(index, *rows):
+        gone = places.retire(model, index)
+        return [slot for _, some in gone for slot in some], places.learn(model, np.stack(rows), None, index)
+
+    for index in range(5):
+        assert learn(index, here, 5 * here if index == 0 else nothing)[0] == []
+    assert learn(5, here, nothing)[0] == [1]
+    kept = places.to_bytes()
+    again.restore(kept)
+    assert again.to_bytes() == kept
+    _, result = learn(6, here, nothing, here)
+    assert np.isnan(result.mean).any(axis=1).tolist() == [False, True, False]
+    assert (result.outlier_probability[1] == 0).all()
+    assert model.mean.shape == (2, 3)
+    assert learn(7, here, 7 * here, here)[1].mean.shape == (3, 3)
+    assert model.mean.shape == (3, 3)
+    assert [str(one) for one in places.labels([["a", "b", "c"], None])[0]] == ["a", "c", "b"]
+
+
+def test_labels_that_go_leave_nothing_in_a_recording_either(tmp_path, monkeypatch):
+    monkeypatch.setattr(growing, "SILENT", 2)
+    lines = [f"{t},r{i},{i + t}" for t in range(12) for i in range(t, t + 3)]
+    (tmp_path / "a.csv").write_text("\n".join(["t,src,bytes", *lines, ""]))
+    model = StubTracker()
+    found = ut.clean(tmp_path / "a.csv", model=model, time="t", modes="src", value="bytes", capacity="src=2")
+    assert found["mean"].shape[1] == 16
+    assert len(model.mean) == 6
+    assert np.isnan(found["mean"].sel(src="r0")).values.tolist() == 4 * [False] + 8 * [True]
+
+
+@pytest.mark.slow
+def test_stopped_after_any_slice_who_comes_and_goes_does_as_if_it_had_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(growing, "SILENT", 4)
+    coming_and_going(tmp_path / "whole")
+    for length in range(1, 30, 3):
+        coming_and_going(tmp_path / "store", length, resume=True)
+    coming_and_going(tmp_path / "store", resume=True)
+    assert not differing_files(tmp_path / "store", everything_in(tmp_path / "whole"))
 
 
 def test_a_model_that_cannot_grow_says_what_to_do(tmp_path):

@@ -55,9 +55,11 @@ from pathlib import Path
 import av, h5netcdf, h5py, nibabel, numcodecs, PIL.Image, pyarrow.ipc, pyarrow.parquet, pydicom, scipy.io, xarray
 import zarr, zarr.codecs, zarr.storage
 from stubs import StubModel, differing_files, everything_in, load_stub
+from undertow.inputs.labels import growing
 from undertow.runs import run
 from undertow.sources import open_stream
 
+growing.SILENT = 2
 folder, source, options, kills = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
 os.fsync = lambda descriptor: None
 draw, limit = random.Random(source.rpartition("/")[2]), time.monotonic() + 300
@@ -149,8 +151,8 @@ def source_of(kind, folder):
             **TABLE,
             "labels": {"src": SOURCES, "dst": TARGETS},
         }
-    if kind == "labels that come":  # one more in every slice
-        lines = [f"{t},r{i},{i + t}" for t in range(12) for i in range(t + 2)]
+    if kind == "labels that come and go":  # one more in every slice, each in three of them
+        lines = [f"{t},r{i},{i + t}" for t in range(12) for i in range(t, t + 3)]
         (folder / "coming.csv").write_text("\n".join(["t,src,bytes", *lines, ""]))
         return folder / "coming.csv", {"time": "t", "modes": "src", "value": "bytes", "capacity": "src=2"}
     made = MAKERS[kind](folder)
@@ -163,7 +165,7 @@ def source_of(kind, folder):
     [
         ("video", 2),
         ("jsonl pipe", 2),
-        ("labels that come", 2),
+        ("labels that come and go", 2),
         *(
             pytest.param(kind, 7, marks=pytest.mark.full)
             for kind in [*MAKERS, "jsonl pipe", "csv pipe", "labels that come"]

@@ -29,8 +29,8 @@ def settled(page, name, count):
 def test_a_run_is_shown_while_it_goes_on(tmp_path):
     stream, model = StubStream(12, times=minute), StubTracker()
     with local_page() as page:
-        watched(page, "some/flows.csv", stream, model)
-        run(stream, model, store=tmp_path / "s.zarr", load=load_stub)
+        learned = watched(page, "some/flows.csv", stream)
+        run(stream, model, store=tmp_path / "s.zarr", load=load_stub, learned=learned)
         found = settled(page, "flows.csv", 12)
         assert found["time"][1] == "2024-05-01T00:01:00.000Z"
         assert httpx.delete(f"{page.address}/api/streams/flows.csv").status_code == 403
@@ -40,8 +40,8 @@ def test_a_run_is_shown_while_it_goes_on(tmp_path):
 def test_a_run_that_grows_is_shown_with_all_its_rows(tmp_path):
     stream, model = GrowingStream(12), StubTracker()
     with local_page() as page:
-        watched(page, "flows", stream, model, false_alarms="1/50")
-        run(stream, model, store=tmp_path / "s.zarr", load=load_stub, keep="mean")
+        learned = watched(page, "flows", stream, false_alarms="1/50")
+        run(stream, model, store=tmp_path / "s.zarr", load=load_stub, keep="mean", learned=learned)
         settled(page, "flows", 12)
         found = asked(page, "/api/streams/flows")
         assert found["grown"] == [[0, [2, 4]], [3, [3, 4]], [6, [4, 4]], [9, [6, 4]]]
@@ -86,8 +86,8 @@ def test_a_long_run_keeps_the_numbers_of_its_slices(tmp_path, monkeypatch):
 def test_a_run_is_watched_at_the_rate_that_it_accepts(tmp_path):
     stream, model = StubStream(100, times=minute), Drawn()
     with local_page() as page:
-        watched(page, "flows", stream, model, false_alarms="1/50")
-        run(stream, model, store=tmp_path / "s.zarr", load=load_stub, false_alarms="1/50")
+        learned = watched(page, "flows", stream, false_alarms="1/50")
+        run(stream, model, store=tmp_path / "s.zarr", load=load_stub, false_alarms="1/50", learned=learned)
         settled(page, "flows", 100)
         shown = {one["id"]: one["sentence"] for one in asked(page, "/api/streams/flows/incidents")["incidents"]}
     assert shown == {one["id"]: one["sentence"] for one in open_store(tmp_path / "s.zarr").incidents()}
@@ -100,7 +100,7 @@ def test_names_of_streams_come_from_paths():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("absent", ["fastapi", "uvicorn"])
+@pytest.mark.parametrize("absent", ["fastapi", "orjson"])
 def test_what_is_missing_is_named_with_the_extra_that_has_it(absent, tmp_path):
     code = f"import sys; sys.modules[{absent!r}] = None; from undertow.cli import main; main()"
     for command in ("serve", "view"):

@@ -100,6 +100,22 @@ def test_who_is_silent_for_long_leaves_the_place_to_others(monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_cp_model_forgets_rows_when_it_is_asked():
+    model, draw = ut.RobustCP(max_rank=3, window=4), np.random.default_rng(0)
+    with pytest.raises(ValueError, match="forget needs at least one slice"):
+        model.forget([[0], []])
+    for _ in range(6):
+        model.update(np.outer(np.arange(1.0, 7.0), np.arange(1.0, 6.0)) + draw.normal(0, 0.1, (6, 5)))
+    with pytest.raises(ValueError, match=r"rows must be numbers for each mode of \(6, 5\), got \[\[6\], \[\]\]"):
+        model.forget([[6], []])
+    model.forget([[2], []])
+    gone = np.outer(np.arange(1.0, 7.0), np.arange(1.0, 6.0))
+    gone[2] = np.nan
+    result = model.update(gone)
+    assert result.std[2].min() > 3 * result.std[3].max()
+
+
+@pytest.mark.slow
 def test_rows_are_forgotten_when_it_is_asked():
     tracker = learned(4)
     with pytest.raises(ValueError, match=r"rows must be numbers for each mode of \(6, 5\), got \[\[6\], \[\]\]"):

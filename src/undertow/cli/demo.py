@@ -85,10 +85,19 @@ def run_stream(stream: SyntheticStream, store: Path, console: Console, page: Liv
 
     labels = {mode: [f"router-{number:02d}" for number in range(stream.shape[0])] for mode in ("origin", "destination")}
     source = ut.open_stream(labelled(stream), labels=labels)
-    made, keep = default_model(), "data,mean,std,outliers,outlier_probability"
-    model, _ = (page or LivePage()).watched("traffic", source, made)
+    keep = "data,mean,std,outliers,outlier_probability"
+    learned = (page or LivePage()).watched("traffic", source)
     with SIGNALS.orderly(), RunBar(console, len(stream)) as bar:
-        return ut.run(source, model, store=store, overwrite=True, keep=keep, progress=bar.show, notify=bar.notify)
+        return ut.run(
+            source,
+            default_model(),
+            store=store,
+            overwrite=True,
+            keep=keep,
+            progress=bar.show,
+            notify=bar.notify,
+            learned=learned,
+        )
 
 
 def labelled(stream: SyntheticStream) -> object:

@@ -25,20 +25,17 @@ class LivePage:
         self._page = page
 
     def watched(
-        self, name: str, source: Any, model: Any, false_alarms: Any = DEFAULT, slice_seconds: float | None = None
-    ) -> tuple[Any, Callable[[bytes], Any] | None]:
-        """The model, seen through where there is a page, and how to read one from a checkpoint.
+        self, name: str, source: Any, false_alarms: Any = DEFAULT, slice_seconds: float | None = None
+    ) -> Callable[[Any, Any], None] | None:
+        """What a run is to call for every slice that was learned; None where there is no page.
 
         Incidents are shown at the rate of false ones that the run accepts; none where that is None.
         """
         if self._page is None:
-            return model, None
-        from undertow.estimator import from_bytes
+            return None
         from undertow.service.local import watched
 
-        rate = None if false_alarms is None else str(false_alarms)
-        seen_through = watched(self._page, name, source, model, rate, slice_seconds)
-        return model, lambda content: seen_through(from_bytes(content))
+        return watched(self._page, name, source, None if false_alarms is None else str(false_alarms), slice_seconds)
 
 
 @contextmanager

@@ -267,13 +267,14 @@ def _run(
     from undertow.sources import open_stream
 
     with closing(open_stream(source, **reading.given())) as stream:
-        made, load = page.watched(source, stream, model.model(stream), options.false_alarms, options.slice_seconds)
+        made = model.model(stream)
+        learned = page.watched(source, stream, options.false_alarms, options.slice_seconds)
         # Not around the stream: its reader may be stuck in standard input, and closing it would wait.
         with SIGNALS.orderly(), RunBar(Console(stderr=True), stream.length, quiet) as bar:
             if notice := model.notice():
                 bar.notify(notice)
             return run_stream(
-                stream, made, store=folder, progress=bar.show, notify=bar.notify, load=load, **vars(options)
+                stream, made, store=folder, progress=bar.show, notify=bar.notify, learned=learned, **vars(options)
             )
 
 

@@ -23,6 +23,7 @@ _KIND = "run"
 _KEPT = 2
 _PREFIX = "checkpoint-"
 _HEADER = ("slices", "position", "identity", "marks", "attributes")
+_CONTENTS = ("model", "incidents", "places")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class RunCheckpoint:
         attributes: those of the store.
         model: what the model's own `to_bytes` gave; empty before the first slice.
         incidents: what `Incidents.to_bytes` gave; empty where none are kept.
+        places: what `Places.to_bytes` gave; empty where no labels come and go.
     """
 
     slices: int
@@ -46,6 +48,7 @@ class RunCheckpoint:
     attributes: dict[str, Any] = field(default_factory=dict)
     model: bytes = b""
     incidents: bytes = b""
+    places: bytes = b""
 
 
 class CheckpointFolder:
@@ -58,10 +61,9 @@ class CheckpointFolder:
         """Write one more and remove those no longer needed."""
         header = {"kind": _KIND, "version": VERSION, **{name: getattr(checkpoint, name) for name in _HEADER}}
         path = self._folder / f"{_PREFIX}{checkpoint.slices:012d}"
-        arrays = {"model": np.frombuffer(checkpoint.model, np.uint8)}
-        if checkpoint.incidents:
-            arrays["incidents"] = np.frombuffer(checkpoint.incidents, np.uint8)
-        write(path, header, arrays)
+        contents = {name: getattr(checkpoint, name) for name in _CONTENTS}
+        kept = {name: one for name, one in contents.items() if one or name == "model"}
+        write(path, header, {name: np.frombuffer(one, np.uint8) for name, one in kept.items()})
         for older in self._newest_first()[_KEPT:]:
             older.unlink(missing_ok=True)
 
@@ -124,9 +126,7 @@ def _read(path: Path) -> RunCheckpoint:
     if header.get("kind") != _KIND or header.get("version") != VERSION:
         raise CheckpointError(f"{path} is not a checkpoint of a run that this version of Undertow knows")
     try:
-        incidents = arrays["incidents"].tobytes() if "incidents" in arrays else b""
-        return RunCheckpoint(
-            **{name: header[name] for name in _HEADER}, model=arrays["model"].tobytes(), incidents=incidents
-        )
+        contents = {name: arrays[name].tobytes() for name in _CONTENTS if name in arrays or name == "model"}
+        return RunCheckpoint(**{name: header[name] for name in _HEADER} | contents)
     except KeyError as error:
         raise CheckpointError(f"{path} lacks {error}, which a checkpoint of a run holds") from error

@@ -22,11 +22,12 @@ from undertow.incidents import FalseAlarms, Incident, Incidents
 from undertow.incidents.growing import grown
 from undertow.incidents.rate import DEFAULT
 from undertow.runs.bar import Tick, ticker
-from undertow.runs.default_model import default_model, extend, update
+from undertow.runs.default_model import default_model, update
 from undertow.runs.entry import run
 from undertow.runs.errors import RunError
 from undertow.runs.on_disk import OnDisk
 from undertow.runs.options import pictures
+from undertow.runs.places import Places
 from undertow.runs.smoothing import Correlation, combined
 from undertow.runs.store.incidents import read_incidents
 from undertow.runs.store.layout import (
@@ -184,7 +185,7 @@ class Pass:
     def add(self, result: Any, stream: Stream) -> None:
         """One more slice of a stream."""
         for name, kept in self.arrays.items():
-            kept.append(np.asarray(result.plain(name)))
+            kept.append(np.asarray(getattr(result, name)))
         self.status.append(" ".join(result.status.codes) or "ok")
         self.weights.append(dict(result.weights))
         events = getattr(result, "events", None)
@@ -193,22 +194,23 @@ class Pass:
 
 
 def _passed(stream: Stream, model: Any, tick: Tick, watch: Incidents | None) -> Pass:
-    found = Pass(watch=watch)
-    for item in stream.slices():
-        if found.values and item.values.shape != found.values[-1].shape:
-            extend(model, item.values.shape)
-            found.watch = None if found.watch is None else grown(found.watch, item.values.shape)
-        result = update(model, item.values, item.time)
+    found, places = Pass(watch=watch), None
+    for index, item in enumerate(stream.slices()):
+        places = places or Places(item.values.shape, stream.labels)
+        places.retire(model, index)
+        if found.watch is not None and item.values.shape != found.watch.shape:
+            found.watch = grown(found.watch, item.values.shape)
+        result = places.learn(model, item.values, item.time, index)
         found.add(result, stream)
         found.watched(result, item)
         found.values.append(item.values)
         found.times.append(item.time)
         tick(len(found.times), stream.length)
-    if not found.times:
+    if places is None:
         raise RunError(f"{stream.name} has no slices: give at least one time")
     found.widen()
     if hasattr(model, "labels") and model.labels is None and any(labels is not None for labels in stream.labels):
-        model.labels = dict(zip(stream.dims, stream.labels, strict=True))
+        model.labels = dict(zip(stream.dims, places.labels(stream.labels), strict=True))
     return found
 
 

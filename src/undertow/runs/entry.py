@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from undertow.incidents.rate import DEFAULT
 from undertow.runs.default_model import default_model
@@ -19,7 +20,8 @@ from undertow.runs.store.folder import only_writer
 from undertow.runs.store.layout import DEFAULT_KEEP, Precision
 from undertow.runs.store.manifest import claim
 from undertow.serialization.container import CheckpointError
-from undertow.sources.base import Stream
+from undertow.sources.base import Item, Stream
+from undertow.sources.brokers.base import shown
 
 
 def run(
@@ -46,6 +48,7 @@ def run(
     alerts_per: AlertsPer | None = None,
     progress: Callable[[Progress], None] | None = None,
     notify: Callable[[str], None] | None = None,
+    learned: Callable[[Item, Any], None] | None = None,
     load: Callable[[bytes], Model] | None = None,
 ) -> RunSummary:
     """Update a model with a stream slice by slice and write the results into a store.
@@ -77,6 +80,7 @@ def run(
         alerts_per: a row of the table is an "entry", or a "region" of entries that touch: of pictures, if left out.
         progress: called with a `Progress` for every slice, once it is written; a few slices after the model.
         notify: called with sentences that a user should see.
+        learned: called with every slice (`values`, `time`) and its result as soon as the model has learned it.
         load: reads what ``model.to_bytes()`` gave; `undertow.from_bytes` by default.
 
     Returns:
@@ -116,7 +120,14 @@ def run(
         private = claim(folder, resume=resume, overwrite=overwrite)
         with only_writer(private / "lock"), Interrupt() as interrupt:
             runner = Runner(
-                opened, model or default_model(pictures(opened) > 0), folder, options, interrupt, progress, notify
+                opened,
+                model or default_model(pictures(opened) > 0),
+                folder,
+                options,
+                interrupt,
+                progress,
+                notify,
+                learned,
             )
             runner.prepare(load)
             return runner.run()
@@ -137,6 +148,10 @@ def _require_packages(options: RunOptions) -> None:
             raise RunError(f"a store needs {name}: pip install 'undertow[store]'")
     if options.alerts == "parquet" and find_spec("pyarrow") is None:
         raise RunError("alerts in Parquet need pyarrow: pip install 'undertow[table]', or use csv")
+    broker = "" if options.publish is None else options.publish.partition(":")[0]
+    module = {"kafka": "confluent_kafka"}.get(broker, broker)
+    if broker and find_spec(module) is None:
+        raise RunError(f"publishing to {shown(str(options.publish))} needs {module}: pip install 'undertow[{broker}]'")
 
 
 def _open(stream: Stream | str | os.PathLike[str], on_bad: str) -> Stream:

@@ -15,12 +15,13 @@ from undertow.incidents import FalseAlarms
 from undertow.incidents.clock import as_datetime
 from undertow.incidents.delivery import Courier, FileOutbox, channel
 from undertow.incidents.rate import DEFAULT
+from undertow.inputs.labels import growing
 from undertow.runs.checkpoints import CheckpointFolder, RunCheckpoint, stopped
-from undertow.runs.default_model import extend, update
 from undertow.runs.errors import STORE_ERRORS, RunError, RunInterrupted, input_failure, reason, write_failure
 from undertow.runs.identity import describe, identify, other_remedies, require_same
 from undertow.runs.interrupt import Interrupt
 from undertow.runs.options import RunOptions, parse_keep
+from undertow.runs.places import Places
 from undertow.runs.progress import Progress, RunSummary, Speed
 from undertow.runs.publishing import ResultSink, asked
 from undertow.runs.sinks import Sinks
@@ -40,8 +41,7 @@ from undertow.runs.store.manifest import (
 from undertow.runs.store.times import Times
 from undertow.runs.workers import NothingYet, ReadAhead, WriteBehind
 from undertow.sources.base import Item, Stream, StreamError
-from undertow.sources.capacity import any_slots
-from undertow.sources.errors import left_out
+from undertow.sources.errors import left_out, shortened
 
 _QUEUE_BYTES = 64 * 2**20  # what may wait at either end of a run
 _READ_AHEAD = 8
@@ -73,6 +73,7 @@ class Runner:
         interrupt: Ctrl-C, SIGTERM and SIGHUP.
         progress: called with a `Progress` for every slice written.
         notify: called with sentences that a user should see.
+        learned: called with every slice and its result.
     """
 
     def __init__(
@@ -84,15 +85,17 @@ class Runner:
         interrupt: Interrupt,
         progress: Callable[[Progress], None] | None = None,
         notify: Callable[[str], None] | None = None,
+        learned: Callable[[Item, Any], None] | None = None,
     ) -> None:
         self._stream, self._model, self._folder, self._options = stream, model, folder, options
-        self._interrupt, self._progress, self._notify = interrupt, progress, notify
+        self._interrupt, self._progress, self._notify, self._learned = interrupt, progress, notify, learned
         self._private = folder / PRIVATE
         self._sinks: Sinks | None = None
         self._times: Times | None = None
         self._identity: dict[str, Any] = {}
         self._slices = self._first = self._checkpointed = 0
-        self._shape: tuple[int, ...] | None = None
+        self._places: Places | None = None
+        self._has_retired = False
         self._checkpoint_time = time.monotonic()
         self._position: dict[str, Any] | None = None
         self._complete = False
@@ -170,7 +173,9 @@ class Runner:
         self._position = self._restarted(checkpoint.position) if self._options.new_data else checkpoint.position
         write_manifest(self._folder, self._planned(layout))
         growth = Growth.read(checkpoint.attributes, layout.shape)
-        self._shape = growth.shape if checkpoint.slices else None
+        self._places = Places(growth.shape, self._stream.labels)
+        if checkpoint.places:
+            self._places.restore(checkpoint.places)
         self._sinks = self._made_sinks(layout, growth)
         self._sinks.prepare(checkpoint.slices, checkpoint.marks, checkpoint.attributes, checkpoint.incidents)
 
@@ -235,10 +240,7 @@ class Runner:
                 return
             try:
                 self._check_time(item)
-                if self._shape not in (None, item.values.shape) and any_slots(self._stream):
-                    extend(self._model, item.values.shape)
-                result = update(self._model, item.values, item.time)
-                self._shape = item.values.shape
+                result = self._learn(item)
             except Exception as error:
                 if self._options.on_bad == "skip" and isinstance(error, (ValueError, TypeError)):
                     self._skipped.append(reason(error).partition(": ")[0])
@@ -246,9 +248,24 @@ class Runner:
                 what = f"slice {self._slices} of {self._stream.name} was refused"
                 self._failure = input_failure(what, error, self._slices, self._folder)
                 return
+            self._call(self._learned, item, result)
             self._hand_over(item, result, writer)
             self._checkpoint_if_due(writer)
             self._report()
+
+    def _learn(self, item: Item) -> Any:
+        """The model's result, with room for labels that have come and without those that were silent for long."""
+        if self._places is None or not self._slices:
+            self._places = Places(item.values.shape, self._stream.labels)
+        for mode, slots in self._places.retire(self._model, self._slices):
+            if not self._has_retired:
+                self._has_retired = True
+                labels = shortened([str((self._stream.labels[mode] or ())[slot]) for slot in slots])
+                self._tell(
+                    f"{self._stream.dims[mode]} {labels}: not observed in {growing.SILENT} slices, so nothing is said "
+                    f"of it from slice {self._slices} on until it comes back; others in the same way"
+                )
+        return self._places.learn(self._model, item.values, item.time, self._slices)
 
     def _check_time(self, item: Item) -> None:
         """Refuse a time that the store cannot hold before the model learns the slice."""
@@ -292,7 +309,8 @@ class Runner:
         """Take the model as it is now; the writer adds how far it has got, once it gets there."""
         assert self._sinks is not None
         model = self._model.to_bytes() if self._slices else b""
-        checkpoint = RunCheckpoint(self._slices, self._position, self._identity, model=model)
+        places = self._places.to_bytes() if self._places is not None else b""
+        checkpoint = RunCheckpoint(self._slices, self._position, self._identity, model=model, places=places)
         writer.do(partial(self._sinks.checkpoint, checkpoint))
         if hasattr(self._stream, "done"):  # of a broker, which must not let go of anything before
             writer.do(partial(self._stream.done, self._position))
@@ -323,10 +341,10 @@ class Runner:
         self._notices.append(sentence)
         self._call(self._notify, sentence)
 
-    def _call(self, callback: Callable[[Any], None] | None, argument: Any) -> None:
+    def _call(self, callback: Callable[..., None] | None, *arguments: Any) -> None:
         if callback is not None:
             try:
-                callback(argument)
+                callback(*arguments)
             except Exception as error:
                 self._callback_error = error
                 raise

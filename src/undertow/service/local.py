@@ -8,7 +8,6 @@ import json
 import re
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -128,53 +127,30 @@ def local_page(port: int = 0) -> Iterator[LocalPage]:
 
 
 def watched(
-    page: LocalPage,
-    name: str,
-    source: Any,
-    model: Any,
-    false_alarms: str | None = None,
-    slice_seconds: float | None = None,
-) -> Callable[[Any], Any]:
-    """Show what a run does: its source and its model as they are, seen through.
+    page: LocalPage, name: str, source: Any, false_alarms: str | None = None, slice_seconds: float | None = None
+) -> Callable[[Any, Any], None]:
+    """Show what a run does.
 
     Args:
         page: Where.
         name: Of the stream.
-        source: What `undertow.open_stream` gave; it notes the times of its slices from now on.
-        model: Shows every slice that it learns from now on.
+        source: What `undertow.open_stream` gave.
         false_alarms: False incidents that the run accepts; None shows no incidents.
         slice_seconds: Seconds between slices without times.
 
     Returns:
-        Does the same for a model that was read from a checkpoint.
+        What `undertow.run` calls for every slice that was `learned`.
     """
     labels = tuple(None if one is None else tuple(map(str, one)) for one in source.labels)
     spec = Spec(tuple(source.shape), tuple(source.dims), labels, false_alarms, slice_seconds)
     page.begin(name, spec, watch=false_alarms is not None)
-    read, noted = source.slices, deque[Any]()
 
-    def slices(position: Any = None) -> Iterator[Any]:
-        for item in read(position):
-            noted.append(item.time)
-            yield item
+    def learned(item: Any, result: Any) -> None:
+        if any_slots(source):
+            page.extend(item.values.shape, source.labels)
+        page.show(item.time, np.asarray(item.values, np.float64), result)
 
-    def seen_through(model: Any) -> Any:
-        update = model.update
-
-        def updated(x: Any, **given: Any) -> Any:
-            time = noted.popleft() if noted else None
-            result = update(x, **given)
-            if any_slots(source):
-                page.extend(np.shape(x), source.labels)
-            page.show(time, np.asarray(x, np.float64), result)
-            return result
-
-        model.update = updated
-        return model
-
-    source.slices = slices
-    seen_through(model)
-    return seen_through
+    return learned
 
 
 def show_store(page: LocalPage, run: StoredRun) -> None:

@@ -27,7 +27,7 @@ from undertow.tracker.clock import Clock, coming, in_order
 from undertow.tracker.coming_and_going import coming_and_going, with_heard
 from undertow.tracker.forecast import Forecast
 from undertow.tracker.output import NAMES, TrackerOutput
-from undertow.tracker.rearranging import NEW, extended, rearranged
+from undertow.tracker.rearranging import emptied, extended, rearranged
 from undertow.tracker.recent import is_reviewed
 from undertow.tracker.state import Tracking
 from undertow.view.history import History
@@ -227,14 +227,7 @@ class Tracker(Viewed, StackedModel):
             ValueError: No slice has been seen yet, or there is no such row.
         """
         state = self._learned("forget")
-        if len(rows) != len(state.shape) or any(
-            not 0 <= row < n for some, n in zip(rows, state.shape, strict=False) for row in some
-        ):
-            raise ValueError(f"rows must be numbers for each mode of {state.shape}, got {rows!r}.")
-        places = [np.arange(size) for size in state.shape]
-        for where, some in zip(places, rows, strict=True):
-            where[list(some)] = NEW
-        self._state = rearranged(state, places)
+        self._state = rearranged(state, emptied(state.shape, rows))
 
     @exclusive
     def extend(self, shape: Sequence[int]) -> None:

@@ -69,6 +69,20 @@ def extended(before: Sequence[int], shape: Sequence[int]) -> Places:
     return [np.concatenate([np.arange(old), np.full(new - old, NEW)]) for old, new in zip(before, wanted, strict=True)]
 
 
+def emptied(shape: Sequence[int], rows: Sequence[Sequence[int]]) -> Places:
+    """Places of slices some of whose rows, named for every mode, begin anew.
+
+    Raises:
+        ValueError: There is no such row.
+    """
+    if len(rows) != len(shape) or any(not 0 <= row < n for some, n in zip(rows, shape, strict=False) for row in some):
+        raise ValueError(f"rows must be numbers for each mode of {tuple(shape)}, got {rows!r}.")
+    places = [np.arange(size) for size in shape]
+    for where, some in zip(places, rows, strict=True):
+        where[list(some)] = NEW
+    return places
+
+
 def _entries(places: Places, shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Where each entry stood, row by row; `NEW` for none."""
     flat, known = np.zeros((), np.int64), np.ones((), np.bool_)
