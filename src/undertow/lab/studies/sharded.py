@@ -82,10 +82,12 @@ def _timed(compiled: Any, seconds: list[float]) -> Any:
     """The same step, alone: without checking the slice and bringing it to the devices."""
     import jax
 
+    ready: Any = jax.block_until_ready
+
     def step(*arguments: Any) -> Any:
-        jax.block_until_ready(arguments)
+        ready(arguments)
         begin = time.perf_counter()
-        made = jax.block_until_ready(compiled(*arguments))
+        made = ready(compiled(*arguments))
         seconds.append(time.perf_counter() - begin)
         return made
 
