@@ -249,10 +249,10 @@ def test_it_does_not_flap():
 def test_missing_entries_neither_close_nor_open():
     def change(slices):
         slices[70:75, 2, 2] = 12.0
-        slices[75:95, 2, 2] = np.nan
-        slices[85] = np.nan
+        slices[75:78, 2, 2] = np.nan
+        slices[76] = np.nan
 
-    changes, watch = watched(planted(change, length=95))
+    changes, watch = watched(planted(change, length=78))
     assert [what for _, what, _ in changes] == ["opened"]
     assert [one.last for one in watch.open] == [74]
 

@@ -1,7 +1,10 @@
 """Incidents of a run: in the store, in checkpoints, in the summary, delivered; exact across kills."""
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from innovations import Drawn, load_drawn
 from stubs import StubStream, differing_files, everything_in, minute
@@ -66,6 +69,31 @@ def test_each_is_delivered_once_when_it_opens_and_when_it_closes_whatever_stops_
         ("closed", 2),
         ("opened", 3),
     ]
+
+
+class Silent(StubStream):
+    """From slice 50 on nothing comes from site b."""
+
+    def slices(self, position=None):
+        for item in super().slices(position):
+            values = np.ones(self.shape) * item.position["next"]
+            values[1] = np.nan if item.position["next"] > 50 else values[1]
+            yield replace(item, values=values)
+
+
+class Listens(Drawn):
+    def update(self, x):
+        made = super().update(x)
+        return SimpleNamespace(**{**vars(made), "innovations": np.where(np.isnan(x), np.nan, made.innovations)})
+
+
+def test_a_sensor_that_falls_silent_is_one(tmp_path):
+    stream = Silent(75, times=minute)
+    summary = run(stream, Listens(), store=tmp_path / "store", load=load_drawn, keep="none", slice_seconds=60)
+    (told,) = [one for one in open_store(tmp_path / "store").incidents() if one["kind"] == "silent"]
+    assert told["sentence"] == "site b: silent since 2024-05-01T00:50"
+    assert (told["count"], told["open"]) == (4, True)
+    assert summary.newest_incidents[0] == told["sentence"]
 
 
 def test_none_are_kept_where_none_are_wanted(tmp_path):

@@ -49,3 +49,15 @@ def test_a_failing_row_is_one_incident_delivered_once_across_a_crash(tmp_path):
         assert client.get("/api/streams/a/incidents").json()["incidents"][-1]["false_alarm"] is True
     assert told(file)[:2] == [("opened", 1), ("closed", 1)]
     assert len(told(file)) == len(set(told(file)))
+
+
+def test_a_sensor_that_falls_silent_is_told_until_it_is_heard_again(tmp_path):
+    file = tmp_path / "told.jsonl"
+    stack = 10 + np.random.default_rng(5).normal(size=(99, 6, 5))
+    stack[60:95, 4, 1] = np.nan
+    with service(tmp_path, LEVELS, deliver=(str(file),)) as client:
+        client.put("/api/streams/a", json={"shape": [6, 5], "false_alarms": "1/1000", "step": 60})
+        assert client.post("/api/streams/a/slices?fields=", content=npy(stack), headers=NPY).status_code == 200
+        (found,) = client.get("/api/streams/a/incidents").json()["incidents"]
+    assert (found["kind"], found["since"], found["until"], found["entries"]) == ("silent", 60, 94, [[4, 1]])
+    assert told(file) == [("opened", 1), ("closed", 1)]

@@ -14,7 +14,7 @@ from undertow.incidents.incident import Change
 from undertow.incidents.rate import sure
 from undertow.incidents.reading import Floats, Seen
 from undertow.incidents.register import Register
-from undertow.incidents.scores import CANDIDATES
+from undertow.incidents.scores import CANDIDATES, SILENT
 from undertow.incidents.stuck import Stuck
 
 
@@ -34,8 +34,9 @@ def died(register: Register, seen: Seen, stuck: Stuck, bars: Floats, level: floa
     dead, surprise, run = seen.dead, 0.0, 0
     if seen.values is not None:
         unusual = np.where(seen.observed, stuck.surprise() / bars, 0.0)
-        dead = unusual > math.log(CANDIDATES * unusual.size / level)
-        surprise = float(unusual.max() - math.log(CANDIDATES * unusual.size))
+        usual = math.log(CANDIDATES * unusual.size / (1 - SILENT))
+        dead = unusual > usual - math.log(level)
+        surprise = float(unusual.max() - usual)
     fresh = dead & ~register.members(("dead", "slice"))
     if not fresh.any():
         return []

@@ -40,7 +40,7 @@ def packed(watch: Incidents) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
             for one in watch._register.open
         ],
     }
-    arrays = watch._scorer.arrays() | watch._stuck.arrays()
+    arrays = watch._scorer.arrays() | watch._stuck.arrays() | watch._silence.arrays()
     size, count = int(np.prod(watch.shape)), len(watch._register.open)
     for name in ("members", "counted"):
         arrays[f"open.{name}"] = np.array([getattr(one, name) for one in watch._register.open]).reshape(count, size) > 0
@@ -70,6 +70,7 @@ def restore(watch: Incidents, header: Mapping[str, Any], arrays: Mapping[str, ND
         for position, one in enumerate(header["open"])
     ]
     watch._stuck.restore(dict(arrays))
+    watch._silence.restore(dict(arrays))
     watch._clock.restore(header["clock"])
     recent = [Incident.from_json(one) for one in header["recent"]]
     watch._scorer, watch._register = scorer, Register(watch.names, opened, recent, int(header["count"]))

@@ -13,7 +13,7 @@ from undertow.incidents import files
 from undertow.incidents.watch import Incidents
 
 OF_ROWS = ("row.", "bar.row")
-OF_ALL = ("law", "turn", "slice.", "family.", "bar.slice")
+OF_ALL = ("law", "turn", "slice.", "family.", "bar.slice", "silence.tail")
 """Arrays by the beginning of their names; all others are of entries."""
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Kind = Literal["entry", "entries", "row", "block", "slice", "dead", "change", "scene"]
+Kind = Literal["entry", "entries", "row", "block", "slice", "dead", "silent", "change", "scene"]
+"""One entry; several; a row, or a row and a column; a block, some rows by some columns; the whole slice; a sensor that
+gives the same number for ever; one from which nothing comes any more; a level, or a whole scene, that has changed."""
 Side = Literal["above", "below", "both"]
-"""Its kind: one entry; several; a row, or a row and a column; a block, some rows by some columns; the whole slice; a
-sensor that gives the same number for ever; a change of level that lasts; a change of the whole scene."""
 MOST_ENTRIES = 64
 """Entries that an incident lists; `count` says how many there are."""
 _SIDES = {"above": "above what was expected", "below": "below what was expected", "both": "from what was expected"}
@@ -98,6 +98,8 @@ class Incident:
     def _what(self) -> str:
         if self.kind == "dead":
             return f"{self.where}: {'repeats one number' if self.count == 1 else 'repeat one number each'}"
+        if self.kind == "silent":
+            return f"{self.where}: silent"
         if self.kind == "scene":
             return "the whole scene has changed"
         size = f"{_rounded(self.std, 2)} standard deviations ({_rounded(self.amount, 3)}) {_SIDES[self.side]}"

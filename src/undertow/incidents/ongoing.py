@@ -83,7 +83,7 @@ def known_as(one: Open, seen: Seen) -> Kind:
 
 def joins(one: Open, found: Group, number: int) -> bool:
     """Whether what was found is part of an incident that is open: it began just now, or lies beside it."""
-    if one.incident.kind == "dead":
+    if one.incident.kind in ("dead", "silent"):
         return False
     if number - one.incident.since <= TOGETHER:
         return True

@@ -40,10 +40,10 @@ class Register:
     count: int = 0
 
     def members(self, kinds: tuple[Kind, ...] = ()) -> Bools:
-        """Entries of incidents that last, flat; of some kinds alone where these are given."""
+        """Entries of incidents that last, flat; where no kinds are given, of those that concern what is observed."""
         found = np.zeros(int(np.prod(self.names.shape)), bool)
         for one in self.open:
-            if not kinds or one.incident.kind in kinds:
+            if one.incident.kind in kinds or not (kinds or one.incident.kind == "silent"):
                 found |= one.members
         return found
 
@@ -91,6 +91,12 @@ class Register:
         self.recent = [*self.recent, closed][-RECENT:]
         return Change("closed", closed)
 
+    def leave(self, gone: Bools) -> None:
+        """Nobody waits for these entries (n,) to be heard again."""
+        for one in self.open:
+            if one.incident.kind == "silent":
+                one.members = one.members & ~gone
+
     def corrected(self, incident: Incident) -> None:
         """A recent one, about which something was said."""
         self.recent[[one.id for one in self.recent].index(incident.id)] = incident
@@ -99,8 +105,7 @@ class Register:
         """What becomes of those that last: still there, calm, closed, or believed to be how the stream is now."""
         changes = []
         for one in list(self.open):
-            here = one.members & seen.observed
-            if not here.any():
+            if one.incident.kind == "silent" or not (one.members & seen.observed).any():
                 continue
             if one.incident.kind == "dead":
                 same = seen.dead if seen.values is None else stuck.run > 0
@@ -124,7 +129,7 @@ class Register:
         """When a slice is the one before it again: what was odd in that goes on, what was calm stays so."""
         changes = []
         for one in list(self.open):
-            if not (one.members & seen.observed).any():
+            if one.incident.kind == "silent" or not (one.members & seen.observed).any():
                 continue
             if not one.calm:
                 one.incident = replace(one.incident, last=now.number, last_time=now.time)

@@ -19,7 +19,9 @@ from undertow.incidents.tails import PooledLaw, Tails, combined, largest, refere
 
 FAMILIES = ("entry", "lasting", "row", "slice")
 CANDIDATES = len(FAMILIES) + 1
-"""Among which the rate of false incidents is divided: the families, and dead sensors."""
+"""Among which the rate of false incidents is divided: the families, and sensors that have died or fallen silent."""
+SILENT = 0.2
+"""Of the part of sensors that stop, what silent ones have: silences soon become most unlikely, repetitions do not."""
 LASTING = 4
 """Slices over which entries that stay off on one side are summed up."""
 CAP = 6.0

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.incidents import files
+from undertow.incidents import files, silent
 from undertow.incidents.clock import Clock, Moment, as_datetime
 from undertow.incidents.dead import died
 from undertow.incidents.finding import earlier, find
+from undertow.incidents.grouping import within
 from undertow.incidents.incident import Change, Incident
 from undertow.incidents.naming import Names
 from undertow.incidents.ongoing import enlarge, joins, measure, spoils
@@ -21,6 +22,7 @@ from undertow.incidents.rate import FalseAlarms, online_fdr, remembered, sure
 from undertow.incidents.reading import Bools, Seen, read
 from undertow.incidents.register import Register
 from undertow.incidents.scores import CANDIDATES, FAMILIES, Scorer, Scores
+from undertow.incidents.silence import Silence
 from undertow.incidents.stuck import Stuck
 from undertow.serialization.container import from_bytes, to_bytes
 
@@ -70,17 +72,26 @@ class Incidents:
         step: float | None = None,
         dims: Sequence[str] | None = None,
     ) -> None:
-        self.names = Names.of(shape, labels, dims)
+        self._register = Register(Names.of(shape, labels, dims))
         self.shape = self.names.shape
         self.false_alarms = FalseAlarms.parse(false_alarms)
         self._clock = Clock(step)
         self._scorer = Scorer(self.shape)
         self._stuck = Stuck.new(int(np.prod(self.shape)))
-        self._register = Register(self.names)
+        self._silence = Silence.new(int(np.prod(self.shape)))
         self._slices = self._learned = 0
         self._found: list[int] = []
         self._alarms, self._tested = 0.0, 0.0
         self._feedback: list[dict[str, Any]] = []
+
+    @property
+    def names(self) -> Names:
+        """Of modes and rows."""
+        return self._register.names
+
+    @names.setter
+    def names(self, names: Names) -> None:
+        self._register.names = names
 
     @property
     def open(self) -> tuple[Incident, ...]:
@@ -127,11 +138,12 @@ class Incidents:
         shown = self._clock.tick(time)
         now = Moment(self._slices, shown, self._clock)
         self._slices += 1
+        changes = self._listened(seen, now)
         if not seen.observed.any():
-            return []
+            return changes
         if not seen.repeats or self._learned > WARM_UP:
             self._learned += 1
-        return self._repeated(seen, now) if seen.repeats else self._looked_at(seen, now)
+        return changes + (self._repeated(seen, now) if seen.repeats else self._looked_at(seen, now))
 
     def feedback(self, id: int, false_alarm: bool = True) -> list[Change]:
         """Say that an incident was a false alarm (or, after all, was none).
@@ -164,9 +176,22 @@ class Incidents:
             self._feedback.append(given)
         said = replace(incident, false_alarm=false_alarm)
         if incident.open:
-            return [self._register.close(next(one for one in self._register.open if one.incident.id == id), said)]
+            lasting = next(one for one in self._register.open if one.incident.id == id)
+            if incident.kind == "silent":  # nothing is expected of them until they are heard again
+                self._silence.forget(lasting.members)
+            return [self._register.close(lasting, said)]
         self._register.corrected(said)
         return [Change("updated", said)]
+
+    def forget(self, rows: Sequence[Sequence[int]]) -> None:
+        """Nothing is expected of these rows until they are heard again: their labels are gone.
+
+        Args:
+            rows: For each mode their places.
+        """
+        gone = within(np.zeros(self.shape, bool), tuple((mode, at) for mode, some in enumerate(rows) for at in some))
+        self._silence.forget(gone.ravel())
+        self._register.leave(gone.ravel())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything, exactly.
@@ -210,8 +235,16 @@ class Incidents:
         """
         self.restore(*from_bytes(content, "of incidents"))
 
+    def _listened(self, seen: Seen, now: Moment) -> list[Change]:
+        """Who has fallen silent, and who is heard again."""
+        self._silence.learn(seen.observed)
+        changes, level = silent.heard(self._register, seen.observed, now), self._level()
+        if self._learned > WARM_UP and level:
+            changes += silent.fell_silent(self._register, self._silence, self._scorer.bars["entry"], level, now)
+        return changes
+
     def _repeated(self, seen: Seen, now: Moment) -> list[Change]:
-        """Of a slice that is the one before it again only who has fallen silent is news.
+        """Of a slice that is the one before it again only sensors that have died are news.
 
         Were its innovations learned, which are next to nothing, every slice after a frozen stretch would be odd.
         """

@@ -23,7 +23,17 @@ def test_streams_are_clean_and_mostly_observed(name):
 def test_faults_are_where_they_are_said_to_be():
     values, size = streams.gaussian(streams.LENGTH, 0, 1.0)
     made, faults = streams.planted(values, size)
-    names = ["spike", "router, row and column", "column", "block", "slice", "dead sensor", "level", "scene"]
+    names = [
+        "spike",
+        "router, row and column",
+        "column",
+        "block",
+        "slice",
+        "dead sensor",
+        "silent sensor",
+        "level",
+        "scene",
+    ]
     assert [one.name for one in faults] == names
     assert faults[-1].first + streams.APART < len(made)
     for one in faults[:5]:
@@ -58,7 +68,7 @@ def test_tables_hold_what_was_counted():
     assert false.rows[0][2].startswith("0.50")
     assert met.rows[0] == ("spike", "1 of 1", "1.00", "1 of 1", "0")
     assert met.rows[1][1] == "0 of 1"
-    assert discovered.rows == [("1 with faults", "1 of 8", "2", "1")]
+    assert discovered.rows == [("1 with faults", "1 of 9", "2", "1")]
 
 
 def results(values):

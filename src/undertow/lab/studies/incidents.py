@@ -2,10 +2,10 @@
 
 Clean streams of 12×12, a tenth of them hidden, five minutes a slice: normal noise, Student's t with three degrees of
 freedom, counts, counts with a daily pattern, and a daily pattern with normal noise. The same streams with a spike, a
-router that fails (a row and a column), a column alone, a block, a slice, a dead sensor, a change of level and another
-scene planted: at the rate per day, and at a false-discovery rate. Then the server recording, if it is there. Beside it
-a rule per entry: three standard deviations from the mean of the same model; slices
-in a row in which it fires are one alarm.
+router that fails (a row and a column), a column alone, a block, a slice, a dead sensor, a silent one, a change of
+level and another scene planted: at the rate per day, and at a false-discovery rate. Then the server recording, if it is
+there. Beside it a rule per entry: three standard deviations from the mean of the same model; slices in a row in which
+it fires are one alarm.
 
 Each stream is a job of its own, and finished ones are kept. The tracker takes nearly all the time: with a folder
 for its results what comes after them can be tried again in seconds.

@@ -18,7 +18,7 @@ DAY = 288
 """Slices in a day."""
 FIRST, APART = 300, 70
 """The slice in which the first fault is planted, and slices between faults."""
-LENGTH = FIRST + 9 * APART
+LENGTH = FIRST + 10 * APART
 """Slices of a stream with faults."""
 Floats = NDArray[np.float64]
 
@@ -102,6 +102,7 @@ def planted(values: Floats, size: float) -> tuple[Floats, list[Planted]]:
     fault("block", ("block",), 3, np.ix_([2, 3, 4], [7, 8, 9]), lambda part: part + size)
     fault("slice", ("slice",), 1, everywhere, lambda part: 3 * part + size)
     fault("dead sensor", ("dead",), 60, (8, 8), lambda part: np.broadcast_to(part[0], part.shape))
+    fault("silent sensor", ("silent",), 60, (10, 3), lambda part: np.full_like(part, np.nan))
     fault("level", ("change",), len(made), (1, 10), lambda part: part + size)
     fault("scene", ("scene",), len(made), everywhere, lambda part: part[:, ::-1, ::-1] + size)
     return made, faults
