@@ -138,7 +138,7 @@ def test_rows_whose_labels_are_gone_are_not_waited_for():
     slices[100:, 2] = np.nan
     _, watch = watched(slices[:130])
     assert [one.kind for one in watch.open] == ["silent"]
-    watch.forget([[2], []])
+    watch.forget(0, [2])
     assert told(watched(slices[130:], watch)[0]) == [("closed", "silent", 100, 129)]
 
 

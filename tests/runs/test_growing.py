@@ -9,6 +9,7 @@ import xarray
 from stubs import GrowingStream, StubModel, StubTracker, differing_files, everything_in, load_stub
 
 import undertow as ut
+from undertow.incidents import Incidents
 from undertow.inputs.labels import growing
 from undertow.runs import RunError, run
 from undertow.runs.places import Places
@@ -85,7 +86,8 @@ def coming_and_going(store, length=30, resume=False, **options):
 
 def test_who_is_silent_for_long_leaves_the_model_and_keeps_its_slot(tmp_path, monkeypatch):
     monkeypatch.setattr(growing, "SILENT", 4)
-    shapes, rows = [], []
+    shapes, rows, let_go = [], [], []
+    monkeypatch.setattr(Incidents, "forget", lambda self, mode, slots: let_go.extend((mode, slot) for slot in slots))
 
     class Watched(StubTracker):
         def update(self, x):
@@ -104,6 +106,7 @@ def test_who_is_silent_for_long_leaves_the_model_and_keeps_its_slot(tmp_path, mo
     assert told.startswith("site r0: not observed in 4 slices, so nothing is said of it from slice 11 on")
     assert max(shapes) == (6, 4)  # as many as are there together
     assert len(rows) == 7
+    assert let_go == [(0, slot) for slot in range(7)]  # whose silence is no incident any more
     assert len(set(rows)) < len(rows)  # a place is lent again
     found = xarray.open_zarr(tmp_path / "store")
     assert found["site"].values.tolist()[:11] == [f"r{n}" for n in range(11)]

@@ -36,7 +36,7 @@ KEPT = 2
 ATTEMPTS = 5
 """How often in a row an actor may be killed over the same batch."""
 RESTART_S = 300
-"""How long starting an actor again may take. Until it is done, Ray refuses at once whatever the actor is asked."""
+"""How long starting an actor again may take. Until it is done, Ray refuses immediately whatever the actor is asked."""
 _log = logging.getLogger("undertow.cluster")
 
 

@@ -183,15 +183,16 @@ class Incidents:
         self._register.corrected(said)
         return [Change("updated", said)]
 
-    def forget(self, rows: Sequence[Sequence[int]]) -> None:
+    def forget(self, mode: int, rows: Sequence[int] | NDArray[np.int64]) -> None:
         """Nothing is expected of these rows until they are heard again: their labels are gone.
 
         Args:
-            rows: For each mode their places.
+            mode: Counted from 0.
+            rows: Their places in it.
         """
-        gone = within(np.zeros(self.shape, bool), tuple((mode, at) for mode, some in enumerate(rows) for at in some))
-        self._silence.forget(gone.ravel())
-        self._register.leave(gone.ravel())
+        gone = within(np.zeros(self.shape, bool), tuple((mode, int(row)) for row in rows)).ravel()
+        self._silence.forget(gone)
+        self._register.leave(gone)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything, exactly.

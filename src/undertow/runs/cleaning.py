@@ -197,7 +197,9 @@ def _passed(stream: Stream, model: Any, tick: Tick, watch: Incidents | None) -> 
     found, places = Pass(watch=watch), None
     for index, item in enumerate(stream.slices()):
         places = places or Places(item.values.shape, stream.labels)
-        places.retire(model, index)
+        for mode, slots in places.retire(model, index):
+            if found.watch is not None:
+                found.watch.forget(mode, slots)
         if found.watch is not None and item.values.shape != found.watch.shape:
             found.watch = grown(found.watch, item.values.shape)
         result = places.learn(model, item.values, item.time, index)

@@ -240,7 +240,7 @@ class Runner:
                 return
             try:
                 self._check_time(item)
-                result = self._learn(item)
+                result = self._learn(item, writer)
             except Exception as error:
                 if self._options.on_bad == "skip" and isinstance(error, (ValueError, TypeError)):
                     self._skipped.append(reason(error).partition(": ")[0])
@@ -253,11 +253,13 @@ class Runner:
             self._checkpoint_if_due(writer)
             self._report()
 
-    def _learn(self, item: Item) -> Any:
+    def _learn(self, item: Item, writer: WriteBehind) -> Any:
         """The model's result, with room for labels that have come and without those that were silent for long."""
         if self._places is None or not self._slices:
             self._places = Places(item.values.shape, self._stream.labels)
         for mode, slots in self._places.retire(self._model, self._slices):
+            if self._sinks is not None:
+                writer.do(partial(self._sinks.forget, mode, slots))
             if not self._has_retired:
                 self._has_retired = True
                 labels = shortened([str((self._stream.labels[mode] or ())[slot]) for slot in slots])

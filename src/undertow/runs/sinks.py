@@ -147,6 +147,11 @@ class Sinks:
         if self._watch is not None:
             self._watch = grown(self._watch, shape, self._layout.labels_now)
 
+    def forget(self, mode: int, slots: NDArray[np.int64]) -> None:
+        """Nobody waits for these labels to be heard again."""
+        if self._watch is not None:
+            self._watch.forget(mode, slots)
+
     def checkpoint(self, checkpoint: RunCheckpoint) -> None:
         """Make everything so far durable, then replace the checkpoint atomically."""
         if self._published is not None:

@@ -155,7 +155,8 @@ class Hosted:
     def forget(self, rows: Sequence[Sequence[int]], spec: Spec) -> None:
         """Leave nothing in the model of rows whose labels are retired."""
         self.rename(spec)
-        self.incidents.forget(rows)
+        for mode, some in enumerate(rows):
+            self.incidents.forget(mode, some)
         if self.next and hasattr(self.model, "forget"):
             self.model.forget(rows)
 

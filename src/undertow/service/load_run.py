@@ -27,7 +27,7 @@ EACH = 50
 TOLD_EVERY = 10.0
 """Seconds between two lines of progress."""
 FAILING, FIRST_FAILURE, STAGGERED, LASTS = 5, 34, 12, 3
-"""In one of so many streams a row fails, from this slice on or some later ones, for so many slices."""
+"""In one of this number of streams a row fails, from this slice on or some later ones, for a few slices."""
 
 
 def slice_of(stream: int, number: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
