@@ -77,6 +77,32 @@ def test_slices_come_in_order_with_positions_to_go_on_from(server):
 
 
 @pytest.mark.slow
+def test_an_answer_without_messages_is_not_the_end(tmp_path):
+    """As a server gives it that was started again while nobody sent."""
+    server = Server(tmp_path)
+    try:
+        server.make("quiet", ["quiet"])
+        server.publish("quiet", map(body, range(3)))
+        stream = open_stream(f"{server.address}/quiet", follow=True)
+        items = stream.slices()
+        assert [next(items).time for _ in range(3)] == [0, 1, 2]
+        pull, asked = stream._source._log._pull, []
+        fetch = pull.fetch
+
+        async def nothing(*arguments, **options):
+            asked.append(1)
+            return [] if len(asked) == 1 else await fetch(*arguments, **options)
+
+        pull.fetch = nothing
+        server.publish("quiet", [body(3)])
+        assert next(items).time == 3
+        assert len(asked) > 1
+        stream.close()
+    finally:
+        server.kill()
+
+
+@pytest.mark.slow
 def test_the_sender_of_the_page_is_read(server):
     """With the address of this server, and as often as one likes: its key is always the same."""
     server.make("page", ["flows"])

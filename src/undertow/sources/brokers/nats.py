@@ -202,7 +202,8 @@ class JetStream:
         while not self._closed.is_set():
             try:
                 found: list[Any] = self._connection.wait(self._pull.fetch(BATCH, timeout=_TURN), within=PATIENCE)
-                return found
+                if found:  # a server that was started again answers without any
+                    return found
             except TimeoutError:
                 pass
             except Exception:  # the server is away, and comes back; or what is read was deleted
