@@ -224,6 +224,17 @@ def test_what_the_model_has_followed_is_a_lasting_change_though_it_did_not_say_s
     assert [(one.kind, one.since, one.until) for one in watch.recent] == [("change", 80, 81)]
 
 
+def test_a_spike_is_no_change_though_the_level_of_the_hour_moves_by_as_much():
+    """Ten hours after a spike at night it is as warm as in the spike."""
+    watch = Incidents((6, 5))
+    for t, u in enumerate(clean(120, seed=SEED)):
+        given = result(u)
+        given.mean[:] = -10.0 * np.cos(2 * np.pi * (t - 82) / 20)
+        u[2, 2] += 15.0 * (t == 82)
+        watch.update(given, values=u + given.mean)
+    assert [(one.kind, one.since, one.until) for one in watch.recent] == [("entry", 82, 82)]
+
+
 def test_noise_that_has_grown_is_how_the_stream_is_after_a_while():
     """It would hide everything else for ever."""
     slices = clean(330, shape=(8, 8), seed=SEED)

@@ -36,6 +36,7 @@ class Open:
         peak: How far the farthest was, in standard deviations.
         place: Which it was, flat.
         expected: What it should have been then.
+        after: What it should be in the first of the slices without it, None while there is none.
         calm: Slices without it.
         believed: The slice in which the model came to believe that its change lasts; -1 as long as it does not.
     """
@@ -46,11 +47,12 @@ class Open:
     peak: float = 0.0
     place: int = 0
     expected: float = 0.0
+    after: float | None = None
     calm: int = 0
     believed: int = -1
 
 
-NUMBERS = ("peak", "place", "expected", "calm", "believed")
+NUMBERS = ("peak", "place", "expected", "after", "calm", "believed")
 """Of an open incident, beside its arrays."""
 
 
@@ -72,10 +74,14 @@ def believed(one: Open, seen: Seen, scores: Scores) -> bool:
 
 
 def known_as(one: Open, seen: Seen) -> Kind:
-    """What an incident is called when it is closed: a change, if the model has followed it and it has not returned."""
+    """What an incident is called when it is closed: a change, if the model has followed it and it has not returned.
+
+    It is followed soon, if at all: what is expected moves with the hours of the day, too, but not within a slice.
+    """
     kind = one.incident.kind
-    moved = seen.expected[one.place] - one.expected
-    stays = moved / (one.incident.amount or 1.0) > KEPT_SHARE
+    now = float(seen.expected[one.place])
+    moved = [level - one.expected for level in (now, now if one.after is None else one.after)]
+    stays = min(part / (one.incident.amount or 1.0) for part in moved) > KEPT_SHARE
     if not stays or (one.believed < 0 and kind not in ("entry", "row", "block")):
         return kind
     return "scene" if kind == "slice" else "change"

@@ -114,11 +114,12 @@ class Register:
             else:
                 lasts, gone = ongoing.still(one, seen, scores), False
             if lasts:
-                one.calm = 0
+                one.calm, one.after = 0, None
                 one.incident = replace(one.incident, last=now.number, last_time=now.time)
                 ongoing.measure(one, seen, scores, self.names)
             else:
                 one.calm += 1
+                one.after = float(seen.expected[one.place]) if one.after is None else one.after
             if one.believed < 0 and ongoing.believed(one, seen, scores):
                 one.believed = now.number
             if 0 <= one.believed <= now.number - CALM or gone or one.calm >= CALM:
