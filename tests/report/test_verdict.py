@@ -14,10 +14,11 @@ def incident(until=None, **others):
     return Incident(1, "entry", since=80, last=90, until=until, where="src a", count=1, std=9.0, **others).to_json()
 
 
-def stored(rate=0.01, observed=0.8, status="ok", slices=100, incidents=()):
+def stored(rate=0.01, observed=0.8, status="ok", slices=100, incidents=(), zone=None):
     columns = {"outlier_rate": rate, "observed": observed, "status": status}
     made = {name: np.broadcast_to(np.asarray(value), (slices,)).copy() for name, value in columns.items()}
-    return SimpleNamespace(length=slices, per_slice=made.__getitem__, incidents=lambda: incidents)
+    dataset = SimpleNamespace(attrs={} if zone is None else {"time_zone": zone})
+    return SimpleNamespace(length=slices, per_slice=made.__getitem__, incidents=lambda: incidents, dataset=dataset)
 
 
 def ending(value, other, last=30, slices=100):
@@ -37,6 +38,7 @@ def ending(value, other, last=30, slices=100):
         (stored(status="RANK_FULL"), "healthy", ""),
         (stored(rate=0.9, slices=1), "broken", "90%"),
         (stored(incidents=[incident()] * 4), "changed", "since slice 80. 1 more incident goes on"),
+        (stored(incidents=[incident(since_time="2026-03-01T08")], zone="Asia/Tokyo"), "changed", "2026-03-01T08 UTC."),
         (stored(incidents=[incident(until=90)]), "healthy", "1 incident is over."),
         (stored(incidents=[incident(false_alarm=True)]), "healthy", "1.00% of the observations"),
     ],

@@ -93,6 +93,9 @@ def test_since_when_an_entry_is_silent():
     assert "It was last observed at 2026-03-01T23:00, and next at 2026-03-02T03:00." in why.reasons
     why = ut.explain(given, src="C", dst=1, when="2026-03-02T05")
     assert "It was last observed at 2026-03-02T03:00, and never again." in why.reasons
+    given["when"].attrs["time_zone"] = "UTC"
+    why = ut.explain(given, src="C", dst=1, when="2026-03-02T05")
+    assert "It was last observed at 2026-03-02T03:00 UTC, and never again." in why.reasons
 
 
 def test_who_answered_and_what_was_wrong_with_the_slice():

@@ -112,7 +112,9 @@ def _tiles(run: StoredRun, alerts: Alerts) -> Html:
         (
             "outliers",
             f"{rate:.2%}",
-            f"of observed entries, {alerts.total:,} alerts" if alerts.total else "of observed entries",
+            f"of observed entries, {alerts.total:,} alert{'s' if alerts.total > 1 else ''}"
+            if alerts.total
+            else "of observed entries",
         ),
         ("slices with a status", f"{flagged:,}", f"{flagged / run.length:.1%} of all"),
     ]

@@ -20,9 +20,9 @@ RECENT = 0.1
 _WARM_UP, _MOST_NAMED = 20, 3
 
 CHANGES = {
-    "LASTING_CHANGE": "entries changed for good",
-    "CHANGED": "the scene changed",
-    "RESTARTED": "the data became of another size",
+    "LASTING_CHANGE": "had entries that changed for good",
+    "CHANGED": "had another scene than before",
+    "RESTARTED": "had data of another size than before",
     "SLICE_OFF": "were wrong as a whole",
     "ROW_OFF": "had a row that was wrong as a whole",
     "DEAD_SENSOR": "had a sensor that repeats one number",
@@ -72,7 +72,7 @@ def verdict(run: StoredRun) -> Verdict:
     if 2 * off > recent:
         broken.append(f"{off} of the last {recent} slices are wrong as a whole or could not be computed.")
     changed = [
-        f"{count:,} of {len(rates):,} slices: {CHANGES[code]}."
+        f"{count:,} of {len(rates):,} slices {CHANGES[code]}."
         for code, count in counts.most_common()
         if code in CHANGES
     ]
@@ -81,7 +81,8 @@ def verdict(run: StoredRun) -> Verdict:
     found = incidents_of(run)
     lasting = [one for one in found if one.open]
     closed = len(found) - len(lasting)
-    changed += [f"Goes on: {one}." for one in lasting[:_MOST_NAMED]]
+    in_utc = bool(run.dataset.attrs.get("time_zone"))
+    changed += [f"Goes on: {one.said(in_utc)}." for one in lasting[:_MOST_NAMED]]
     if len(lasting) > _MOST_NAMED:
         more = len(lasting) - _MOST_NAMED
         changed.append(f"{more} more {'incident goes' if more == 1 else 'incidents go'} on.")

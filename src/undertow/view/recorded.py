@@ -34,7 +34,7 @@ def explained(dataset: Any, labels: dict[str, Any], threshold: float) -> Explana
     distance = float(off[index])
     value = None if found.data is None or np.isnan(found.data[index]) else float(found.data[index])
     explained = explanation(
-        entry=f"{found.title}, {found.time_name} {_said(found.times[index])}{' UTC' if found.in_utc else ''}",
+        entry=f"{found.title}, {found.time_name} {_when(found, index)}",
         position=(index, *found.position),
         value=value,
         expected=float(found.mean[index]),
@@ -92,6 +92,10 @@ def _said(time: Any) -> str:
     return f"{text}T00:00" if len(text) == len("2026-03-04") else text
 
 
+def _when(found: Series, index: int) -> str:
+    return f"{_said(found.times[index])}{' UTC' if found.in_utc else ''}"
+
+
 def _far(value: float | None, distance: float) -> list[str]:
     if value is None or np.isnan(distance):
         return []
@@ -111,7 +115,7 @@ def _lasting(found: Series, index: int) -> list[str]:
     (flagged,) = np.nonzero(found.flagged[first : last + 1])
     if len(flagged) < 2:
         return ["The observations before and after it are not flagged."]
-    begin, end = (_said(found.times[first + place]) for place in (flagged[0], flagged[-1]))
+    begin, end = (_when(found, first + place) for place in (flagged[0], flagged[-1]))
     return [f"It is one of {len(flagged)} in a row, from {begin} to {end}."]
 
 
@@ -134,8 +138,8 @@ def _silent(found: Series, index: int) -> list[str]:
     before, after = known[known < index], known[known > index]
     if not len(before):
         return ["It had not been observed before."]
-    last = f"It was last observed at {_said(found.times[before[-1]])}"
-    return [f"{last}, and next at {_said(found.times[after[0]])}." if len(after) else f"{last}, and never again."]
+    last = f"It was last observed at {_when(found, before[-1])}"
+    return [f"{last}, and next at {_when(found, after[0])}." if len(after) else f"{last}, and never again."]
 
 
 def _known(found: Series, index: int) -> list[str]:
