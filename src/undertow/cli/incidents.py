@@ -49,14 +49,13 @@ def incidents(
     elif not found:
         typer.echo("No incidents.")
     else:
-        Console().print(_table(found))
+        Console().print(_table(found, " UTC" if run.dataset.attrs.get("time_zone") else ""))
 
 
-def _table(found: list[dict[str, Any]]) -> Table:
+def _table(found: list[dict[str, Any]], zone: str) -> Table:
     table = Table("id", "kind", "what", "sure", "answer", box=None)
     for one in found:
         answer = {True: "false alarm", False: "real", None: ""}[one["false_alarm"]]
-        table.add_row(
-            str(one["id"]), one["kind"], printable(one["sentence"]), f"{100 * one['probability']:.0f} %", answer
-        )
+        sure = f"{100 * one['probability']:.0f} %"
+        table.add_row(str(one["id"]), one["kind"], printable(one["sentence"] + zone), sure, answer)
     return table
