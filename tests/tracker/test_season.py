@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import tree
 
+import undertow as ut
 from undertow.tracker import season as seasons
 
 ENTRIES = 7
@@ -69,6 +70,7 @@ def follow(season, slices, weights=None):
     return season
 
 
+@pytest.mark.slow
 def test_profiles_are_weighted_means_over_cycles():
     slices = wave(26, 6, noise=1)
     weights = (np.random.default_rng(1).uniform(size=slices.shape) < 0.7).astype(np.float32)
@@ -165,6 +167,7 @@ def test_a_new_season_says_nothing_until_its_noise_is_known():
     assert np.isfinite(said[2]).all()
 
 
+@pytest.mark.slow
 def test_nor_does_a_new_week():
     """However badly the days have done: what was never compared has lost nothing yet."""
     slices = wave(28, 4, noise=3)
@@ -186,3 +189,17 @@ def test_profiles_are_compared_over_as_many_observations():
     alone = seasons.at(season, 0)[1]
     day, week = seasons.rows(season)
     assert np.abs(alone - day).mean() < np.abs(alone - week).mean()
+
+
+@pytest.mark.slow
+def test_of_a_slice_of_nothing_a_tracker_remembers_its_answer_not_that_of_the_slice_before():
+    of_cycle = np.array([0.0, 10.0, 0.0, -10.0])
+    tracker, draw = ut.Tracker(period=4), np.random.default_rng(0)
+    for t in range(12):
+        tracker.update(of_cycle[t % 4] + 0.1 * draw.normal(size=(6, 5)))
+    result = tracker.update(np.full((6, 5), np.nan))
+    np.testing.assert_allclose(result.mean, of_cycle[0], atol=1)
+    state = tracker._state
+    (profile, *_), frame = state.season.profiles, state.frame
+    assert frame.scale == 0
+    np.testing.assert_allclose(profile[0] * frame.unit + frame.origin, of_cycle[0], atol=1)  # 3 and more off otherwise

@@ -53,6 +53,7 @@ def happened(
     season: Season,
     waiting: int,
     after: Core,
+    completed: Array,
     model: ModelCore,
     verdict: Verdict,
     values: Array,
@@ -66,6 +67,7 @@ def happened(
         season: As far as it has taken slices in.
         waiting: How many it has not.
         after: State after the slice.
+        completed: The answer about it (n,); of a slice that is off or empty that is not the last one of the state.
         model: The first CP model after it.
         verdict: About it.
         values: On the scale of the stream (n,).
@@ -74,9 +76,8 @@ def happened(
         spread: Factor of the error bars before the slice.
     """
     horizons = asked_now(replace(season, clock=season.clock + waiting + 1))
-    full, parts = _kept(
-        after.level, after.last, model, in_blocks(horizons), values, mask, verdict.learn, verdict.variance, spread
-    )
+    learned, horizon = (verdict.learn, verdict.variance, spread), in_blocks(horizons)
+    full, parts = _kept(after.level, after.last, completed, model, horizon, values, mask, *learned)
     if platform.current().separate_memory:
         for array in (full, parts):
             array.copy_to_host_async()
@@ -86,6 +87,7 @@ def happened(
 @program()
 def _kept(
     level: LevelState,
+    last: Array,
     completed: Array,
     model: ModelCore,
     horizons: Array,
@@ -98,7 +100,7 @@ def _kept(
     """`full` and `parts` of `Happened`."""
     full = seasons.completed_slice(values, weights, completed, jnp.sqrt(variance) * spread, jnp)
     mean, std, rows = forecasts.now(level, model, horizons)
-    parts = jnp.vstack([values, mask.astype(values.dtype), mean, std, completed, rows])
+    parts = jnp.vstack([values, mask.astype(values.dtype), mean, std, last, rows])
     places = sampled(values.size)
     return full, parts if places is None else parts[:, places]
 

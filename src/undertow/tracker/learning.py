@@ -71,11 +71,14 @@ def learned(ready: Ready, learning: bool = True) -> Learned:
     )
     after = replace(after, core=core)
     if season is not None:
-        after = _with_past(replace(after, season=season), verdict, values, mask, frame.scale, state.core.law.spread)
+        after = replace(after, season=season)
+        after = _with_past(after, answer.scaled, verdict, values, mask, frame.scale, state.core.law.spread)
     return after, reported(ready, answer, found, every, beyond, pictures)
 
 
-def _with_past(after: Tracking, verdict: Verdict, values: Array, mask: Array, scale: int, spread: Array) -> Tracking:
+def _with_past(
+    after: Tracking, completed: Array, verdict: Verdict, values: Array, mask: Array, scale: int, spread: Array
+) -> Tracking:
     """Season and forecasts take the slice in, or it waits for that."""
     assert after.season is not None
     if not is_kept(after.season):
@@ -84,7 +87,8 @@ def _with_past(after: Tracking, verdict: Verdict, values: Array, mask: Array, sc
     after = after if waits else caught_up(after)
     assert after.season is not None
     model = after.cps[0].state.core
-    new = happened(after.season, len(after.waiting), after.core, model, verdict, values, mask, scale, spread)
+    waiting = len(after.waiting)
+    new = happened(after.season, waiting, after.core, completed, model, verdict, values, mask, scale, spread)
     return caught_up(replace(after, waiting=(*after.waiting, new)), BEHIND if waits else 0)
 
 
