@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from undertow.sources.formats.arrays import open_array
 from undertow.sources.formats.base import Source
 from undertow.sources.formats.frames import open_frame
 from undertow.sources.formats.labelled import open_labelled_array
-from undertow.sources.formats.registry import FORMATS, guess
+from undertow.sources.formats.registry import FORMATS, by_name, guess
 from undertow.sources.options import (
     Preparation,
     SourceOptions,
@@ -176,7 +177,10 @@ def _open_source(source: Any, options: SourceOptions) -> Source:
 def _open_path(path: Path, options: SourceOptions) -> Source:
     with one_sentence(f"{path.name or path} could not be opened", "check that it is complete and not damaged"):
         if path.is_fifo():
-            return _open_pipe(path.open("rb"), path.name, options)
+            kind = options.format or by_name(path)
+            if kind in FORMATS and FORMATS[kind].open_pipe is None:  # before it is opened: that waits for a sender
+                raise _no_pipe(path.name, kind)
+            return _open_pipe(path.open("rb"), path.name, replace(options, format=kind))
         if not path.exists():
             raise StreamError(f"{path} does not exist: check the path")
         if not path.is_file() and not path.is_dir():
@@ -200,9 +204,13 @@ def _open_pipe(file: Any, name: str, options: SourceOptions) -> Source:
         kind = options.format or ("arrow" if file.peek(4)[:4] in (b"\xff\xff\xff\xff", b"ARRO") else "jsonl")
         opener = FORMATS[kind].open_pipe if kind in FORMATS else None
         if opener is None:
-            raise StreamError(f"{name} must be of format jsonl, arrow or csv, got {kind!r}: save it to a file")
+            raise _no_pipe(name, kind)
         options.check_known(name, FORMATS[kind].options)
         return opener(file, name, options)
+
+
+def _no_pipe(name: str, kind: str) -> StreamError:
+    return StreamError(f"{name} is a pipe and must be of format jsonl, arrow or csv, got {kind!r}: save it to a file")
 
 
 def _name_modes(source: Source, options: SourceOptions) -> None:

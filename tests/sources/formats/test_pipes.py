@@ -175,3 +175,10 @@ def test_named_pipes_are_pipes(tmp_path):
     items = list(open_stream(tmp_path / "pipe").slices())
     writer.join()
     np.testing.assert_array_equal([item.values for item in items], numbers())
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.mat", "a.npy", "a.nc", "a.parquet", "a.mp4"])
+def test_named_pipes_of_formats_that_need_a_file_are_refused_before_somebody_is_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(StreamError, match=rf"{name} is a pipe and must be of format jsonl, arrow or csv, got '\w+'"):
+        open_stream(tmp_path / name)

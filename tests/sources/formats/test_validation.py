@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import struct
 
 import numcodecs
 import numpy as np
@@ -80,10 +81,43 @@ def test_a_file_that_the_hdf5_library_never_finishes_is_one_sentence(tmp_path, m
     monkeypatch.setattr(validation, "HDF5_SECONDS", 60)
     with pytest.raises(StreamError, match="makes the HDF5 library crash"):
         open_stream(tmp_path / "a.h5")
+    monkeypatch.setattr(validation, "_PROBE", f"raise SystemExit({validation._TOO_LARGE})")
+    with pytest.raises(StreamError, match="takes more than 4 GB of memory to open"):
+        open_stream(tmp_path / "a.h5")
     monkeypatch.undo()
     assert open_stream(tmp_path / "a.h5").shape == (2,)
     monkeypatch.setattr(validation, "_PROBE", "import time; time.sleep(60)")
     assert open_stream(tmp_path / "a.h5").shape == (2,)  # known to open
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("damaged", ["a heap whose free list is a ring", "free space of no size among texts"])
+def test_files_that_the_hdf5_library_never_finishes(tmp_path, monkeypatch, damaged):
+    """Not stand-ins: the first takes memory without end, the second time."""
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.ones((3, 2))
+        file["names"] = np.array(["a", "b"], h5py.string_dtype())
+    content = bytearray((tmp_path / "a.h5").read_bytes())
+    if "ring" in damaged:
+        heap = content.index(b"HEAP")
+        free, data = struct.unpack_from("<QQ", content, heap + 16)
+        struct.pack_into("<Q", content, data + free, free)
+        # Several gigabytes, or on a busy machine the time before it is as many.
+        monkeypatch.setattr(validation, "HDF5_SECONDS", 120)
+        said = "takes more than 4 GB of memory|could not be opened within"
+    else:
+        at = content.index(b"GCOL") + 16
+        while number := struct.unpack_from("<H", content, at)[0]:  # texts have numbers, what is free has none
+            assert number < 9
+            at += 16 + -(-struct.unpack_from("<Q", content, at + 8)[0] // 8) * 8
+        struct.pack_into("<Q", content, at + 8, 0)
+        monkeypatch.setattr(validation, "HDF5_SECONDS", 10)
+        said = "could not be opened within"
+    (tmp_path / "a.h5").write_bytes(content)
+    with pytest.raises(StreamError, match=said):
+        open_stream(tmp_path / "a.h5")
 
 
 @pytest.mark.slow

@@ -150,6 +150,7 @@ def test_texts_of_a_frame_that_are_dates_are_dates():
     assert [item.time for item in open_stream(frame).slices()] == frame["time"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_a_wide_table_that_takes_far_more_memory_than_it_is_large_is_refused(tmp_path, name, monkeypatch):
     wide = pd.DataFrame(np.ones((2, 16_384)), columns=[f"c{number}" for number in range(16_384)])

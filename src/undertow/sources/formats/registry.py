@@ -47,10 +47,8 @@ class Format:
 
 def guess(path: Path) -> str:
     """The format of a file or folder by its name, or else by how it begins."""
-    lower = path.name.lower()
-    for name, known in FORMATS.items():
-        if lower.endswith(known.suffixes) and path.is_dir() == (name == "zarr"):
-            return name
+    if (named := by_name(path)) is not None:
+        return named
     if path.is_dir():
         return _guess_folder(path)
     with path.open("rb") as file:
@@ -59,6 +57,15 @@ def guess(path: Path) -> str:
         if known.magic is not None and beginning.startswith(known.magic):
             return name
     raise StreamError(f"{path.name} has a name that shows no format: give format, one of {', '.join(FORMATS)}")
+
+
+def by_name(path: Path) -> str | None:
+    """The format that the name of a file, a pipe or a folder shows."""
+    lower = path.name.lower()
+    for name, known in FORMATS.items():
+        if lower.endswith(known.suffixes) and path.is_dir() == (name == "zarr"):
+            return name
+    return None
 
 
 def _guess_folder(path: Path) -> str:

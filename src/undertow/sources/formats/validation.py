@@ -20,21 +20,39 @@ HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 MAX_CHUNK_BYTES = 2**30
 HDF5_SECONDS = 60
 _OPENED: set[tuple[str, int, int, int]] = set()
-_PROBE = """
-import math, sys, h5py
+_PROBE_BYTES = 4 * 2**30
+_TOO_LARGE = 75
+_PROBE = f"""
+import math, os, sys
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # each thread of it takes address space
+import h5py
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, ({_PROBE_BYTES}, {_PROBE_BYTES}))
+except (ImportError, OSError, ValueError):  # not on this system, or a lower one is in force
+    resource = None
 seen = []
-def visit(name, item):
-    list(item.attrs)
-    if isinstance(item, h5py.Dataset) and item.size and item.size > 0 and len(seen) < 100:
-        if not item.is_virtual and not item.external and math.prod(item.chunks or ()) < 2**27:
-            seen.append(item)
-with h5py.File(sys.argv[1], "r") as file:
-    file.visititems(visit)
-    for item in seen:
+def read(item, *where):
+    for one in where:
         try:
-            item[(0,) * item.ndim], item[tuple(size - 1 for size in item.shape)]
+            item[one]
         except Exception:
             pass
+def visit(name, item):
+    read(item.attrs, *item.attrs)
+    if isinstance(item, h5py.Dataset) and item.size and item.size > 0 and len(seen) < 100:
+        if not item.is_virtual and not item.external and math.prod(item.chunks or ()) * item.dtype.itemsize < 2**29:
+            seen.append(item)
+try:
+    with h5py.File(sys.argv[1], "r") as file:
+        file.visititems(visit)
+        for item in seen:
+            text = item.dtype.kind == "O" and item.size < 10**6  # of which each may lie elsewhere
+            read(item, *([...] if text else [(0,) * item.ndim, tuple(size - 1 for size in item.shape)]))
+finally:
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
+    if used * (1 if sys.platform == "darwin" else 1024) > {_PROBE_BYTES * 3 // 4}:
+        os._exit({_TOO_LARGE})
 """
 _MAX_DATASETS = 10_000
 _METADATA = ("zarr.json", ".zarray", ".zmetadata")
@@ -89,7 +107,8 @@ def _check_dataset(dataset: Any, name: str) -> None:
 
 
 def check_hdf5_ends(path: Path) -> None:
-    """Open a file in a process of its own first: libhdf5 runs for ever in some damaged files, and cannot be stopped."""
+    """Open a file in a process of its own first: libhdf5 runs for ever in some damaged files, some take all memory
+    meanwhile, and it cannot be stopped."""
     known = path.stat()
     key = (str(path.resolve()), known.st_ino, known.st_size, known.st_mtime_ns)
     if key in _OPENED or not sys.executable or hasattr(sys, "frozen"):
@@ -103,6 +122,11 @@ def check_hdf5_ends(path: Path) -> None:
         raise StreamError(
             f"{path.name} could not be opened within {HDF5_SECONDS} seconds: it is probably damaged, write it again"
         ) from None
+    if ended.returncode == _TOO_LARGE:
+        raise StreamError(
+            f"{path.name} takes more than {_PROBE_BYTES >> 30} GB of memory to open: "
+            "it is probably damaged, write it again"
+        )
     if ended.returncode < 0:
         raise StreamError(f"{path.name} makes the HDF5 library crash: it is damaged, write it again")
     _OPENED.add(key)
