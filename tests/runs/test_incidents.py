@@ -146,6 +146,7 @@ def answered(folder):
     assert cli(["incidents", str(folder), "--false-alarm", "2"]) == 0
 
 
+@pytest.mark.slow
 def test_the_same_is_not_an_incident_again_after_it_was_called_a_false_alarm(tmp_path, capsys):
     folder = tmp_path / "store"
     answered(folder)
@@ -162,6 +163,7 @@ def test_the_same_is_not_an_incident_again_after_it_was_called_a_false_alarm(tmp
     assert "has no incident 7: undertow incidents" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_was_said_is_heard_once_whatever_stops_the_run(tmp_path):
     for folder in (tmp_path / "calm", tmp_path / "killed"):
         answered(folder)

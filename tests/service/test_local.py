@@ -26,6 +26,7 @@ def settled(page, name, count):
     raise AssertionError("not all slices are shown")
 
 
+@pytest.mark.slow
 def test_a_run_is_shown_while_it_goes_on(tmp_path):
     stream, model = StubStream(12, times=minute), StubTracker()
     with local_page() as page:
@@ -37,6 +38,7 @@ def test_a_run_is_shown_while_it_goes_on(tmp_path):
         assert asked(page, "/api/streams/flows.csv")["labels"][0] == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_a_run_that_grows_is_shown_with_all_its_rows(tmp_path):
     stream, model = GrowingStream(12), StubTracker()
     with local_page() as page:
@@ -76,6 +78,7 @@ def test_incidents_of_a_finished_run_are_shown(tmp_path):
         assert asked(page, "/api/streams")["read_only"]  # so the page has no buttons that would be refused
 
 
+@pytest.mark.slow
 def test_a_long_run_keeps_the_numbers_of_its_slices(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "_HISTORY", 16 * 12 * 30)
     with local_page() as page:
@@ -83,6 +86,7 @@ def test_a_long_run_keeps_the_numbers_of_its_slices(tmp_path, monkeypatch):
         assert settled(page, "stub", 30)["sequence"] == list(range(10, 40))
 
 
+@pytest.mark.slow
 def test_a_run_is_watched_at_the_rate_that_it_accepts(tmp_path):
     stream, model = StubStream(100, times=minute), Drawn()
     with local_page() as page:

@@ -50,6 +50,7 @@ def test_a_router_that_appears_takes_a_free_place_for_good(tmp_path):
         np.testing.assert_allclose(asked.get("/api/streams/r/slices/2").json()["mean"], expected.mean, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_incidents_name_who_has_come(tmp_path):
     labels = [["a", "b", "c", "d", None, None], list("vwxyz")]
     with service(tmp_path, Models(Level, Level.load)) as asked:

@@ -50,6 +50,7 @@ def test_weights_are_of_inverse_variances():
     np.testing.assert_allclose(weights, sizes**-2 / (sizes**-2).sum(), atol=0.08)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("std", [0.1, 1.0, 10.0])
 def test_error_bars_are_calibrated(std):
     scored = followed([2, 9, 9, 9, 9, 9], std=std, slices=200)

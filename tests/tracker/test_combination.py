@@ -133,6 +133,7 @@ def followed(gram, sets, paces, errors):
     return gram, jax.vmap(simplex_weights)(gram), paces, (weights**2).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [50, 400])
 @pytest.mark.parametrize("shared", [0.0, 3.0])
 def test_regret(every, shared):

@@ -45,6 +45,7 @@ def test_a_single_outlier_is_never_accepted():
         assert not run.slice([3] if number % 2 else []).accept.any()
 
 
+@pytest.mark.slow
 def test_a_change_is_believed_after_some_slices_on_the_same_side():
     run = Run()
     for number in range(1, BELIEVED_AFTER + 1):
@@ -277,6 +278,7 @@ def test_a_number_that_repeats_itself_but_was_never_off_is_not_stuck():
         assert not run.slice(values=np.where(np.arange(ENTRIES) == 3, 0.0, run.draw.normal(size=ENTRIES))).stuck.any()
 
 
+@pytest.mark.slow
 def test_a_slice_far_beyond_all_before_is_off():
     run, rng = Run(), np.random.default_rng(2)
     for surprise in rng.uniform(-1, 1, 40):

@@ -8,6 +8,7 @@ from undertow.tracker.holding_out import RAREST_HELD, held_out
 from undertow.tracker.predictors.cp import LARGE_SLICE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [2000, 76_032])
 def test_some_entries_are_held_out_each_in_its_turn(entries):
     values, mask = jnp.asarray(np.random.default_rng(0).normal(size=entries)), jnp.arange(entries) % 5 > 0

@@ -98,6 +98,7 @@ def test_what_is_far_off_is_worth_the_less_the_farther():
     np.testing.assert_allclose(found, [1, 1, 0.25, 0.01, 0, 0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_outliers_that_are_known_of_are_expected():
     for share in (0.05, 0.2):
         known = with_outliers(run(lambda: np.random.default_rng(0).normal(size=50), 20), 1000 * share)

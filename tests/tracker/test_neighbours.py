@@ -52,6 +52,7 @@ def error(estimate, residual, where):
     return np.linalg.norm((np.asarray(estimate) - residual)[where]) / np.linalg.norm(residual[where])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [7, 96, 97, 130])
 def test_long_modes_are_spread_in_tiles(size):
     rows = np.random.default_rng(0).normal(size=(2, 3, size, 2)).astype(np.float32)
@@ -61,6 +62,7 @@ def test_long_modes_are_spread_in_tiles(size):
         np.testing.assert_allclose(spread, expected, atol=5e-3 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_the_smooth_part_is_that_of_a_gaussian_process():
     residual, mask, _ = drawn()
     for made, reach in zip(neighbours.smooth(residual, mask, SHAPE), REACHES, strict=True):
@@ -70,6 +72,7 @@ def test_the_smooth_part_is_that_of_a_gaussian_process():
         assert np.linalg.norm(made - expected) < 0.1 * np.linalg.norm(expected)
 
 
+@pytest.mark.slow
 def test_hidden_entries_follow_those_around_them_and_observed_ones_stay():
     residual, mask, held = drawn()
     _, added, width = asked(known(), residual, mask, held)
@@ -87,6 +90,7 @@ def test_where_the_order_of_rows_means_nothing_little_is_said():
     assert error(added, residual, ~mask) < 1.03
 
 
+@pytest.mark.slow
 def test_a_lone_outlier_says_nothing_of_its_neighbours_and_a_crowd_does():
     mask, crowd, line = np.ones(SHAPE, bool), np.zeros(SHAPE, bool), np.zeros(SHAPE, bool)
     mask[::2, ::3], crowd[5:13, 8:14], line[15] = False, True, True
@@ -106,6 +110,7 @@ def test_a_lone_outlier_says_nothing_of_its_neighbours_and_a_crowd_does():
     assert np.asarray(trusted).reshape(SHAPE)[crowd & mask].mean() < 0.5
 
 
+@pytest.mark.slow
 def test_error_bars_follow_the_errors_of_what_was_held_out():
     widths = []
     for deviation in (0.3, 1.0, 3.0):
@@ -121,6 +126,7 @@ def test_error_bars_follow_the_errors_of_what_was_held_out():
     assert widths[2] == law.SMALLEST_SPREAD
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_whole_slices_empty_ones_and_unusable_ones():
     residual, mask, held = drawn()
     for seen, usable in ((np.ones_like(mask), True), (np.zeros_like(mask), True), (mask, False)):

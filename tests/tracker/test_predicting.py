@@ -2,11 +2,13 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from undertow.tracker import scales
 from undertow.tracker.predicting import Said, answered
 
 
+@pytest.mark.slow
 def test_who_errs_less_once_the_slice_is_known_claims_less():
     rng = np.random.default_rng(4)
     means, variances, noises = rng.normal(size=(3, 4)), rng.uniform(1, 2, (3, 4)), rng.uniform(1, 2, (3, 4))

@@ -79,6 +79,7 @@ def row_prior(core, filled, steps=1):
     return centre, precision
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("filled", "steps"), [(0, 1), (2, 1), (3, 1), (5, 1), (5, 7)])
 def test_every_entry_is_predicted_without_itself(filled, steps, double):
     core, values, mask, report = made(filled)
@@ -146,6 +147,7 @@ def test_a_slice_that_does_not_fit_is_not_taken_for_a_noisy_one(double):
     np.testing.assert_allclose(of_report(core, noisy).noise, usual, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_nearly_empty_slice_follows_the_past(double):
     core, values, mask, report = made(LENGTH)
     found = predicted(core, jnp.zeros_like(values), jnp.zeros_like(mask), report)
@@ -232,6 +234,7 @@ def test_with_a_level_deviations_from_it_are_predicted(double):
     np.testing.assert_allclose(found.noise, np.asarray(noise).ravel(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filled", [3, 5])
 def test_left_to_itself_a_slice_goes_to_what_it_usually_was(filled, double):
     core, *_ = made(filled)

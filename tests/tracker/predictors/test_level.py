@@ -174,6 +174,7 @@ def test_the_pace_that_fits_wins(noise, pace, best):
     assert winner <= best if pace == 0 else winner >= best
 
 
+@pytest.mark.slow
 def test_coverage_of_predictions_of_random_walks():
     rng = np.random.default_rng(3)
     values = np.cumsum(0.5 * rng.normal(size=(150, 30)), 0) + rng.normal(size=(150, 30))
