@@ -74,6 +74,8 @@ LEAST_NOISE_POWER = 1.5
 # Robust initialisation of a slice (noise/robust_start.py)
 START_ITERATIONS = 8
 """Most reweighted regressions, in each of both stages (bench faults)."""
+START_LIKELY = 2
+"""Turns of each stage that a GPU makes before it asks the host whether another is due (bench video)."""
 START_TOLERANCE = 0.01
 """Converged once no outlier probability moves by more (bench faults)."""
 SCALE_TOLERANCE = 0.1
@@ -142,6 +144,11 @@ ELIMINATION_NUMBERS = 2**16
 """Numbers that small matrices have that are eliminated together on a CPU: what a cache holds (bench video)."""
 LEAST_DIRECTION_SQUARINGS = 7
 """k of `symmetric.least_direction` (test_symmetric)."""
+LIKELY_SWEEPS = 2
+"""Sweeps that a GPU makes before it asks the host whether another is due, those that are not due in vain (bench
+video)."""
+LARGE_WINDOW = 2**22
+"""Entries of a window from which on a sweep in vain takes longer than asking the host."""
 KERNEL_LARGEST = 64
 """Sizes up to which a matrix fits into the registers of a GPU (bench video)."""
 KERNEL_NUMBERS = 256

@@ -47,8 +47,11 @@ def choose(condition: Array | bool, yes: Tree, no: Tree) -> Tree:
     return chosen
 
 
-def only_if(condition: Array, work: Callable[[Tree], Tree], tree: Tree) -> Tree:
-    """`work(tree)` where the condition holds, else the tree: as `lax.cond`, but in the memory of the tree."""
+def only_if(condition: Array | bool, work: Callable[[Tree], Tree], tree: Tree) -> Tree:
+    """`work(tree)` where the condition holds, else the tree: as `lax.cond`, but in the memory of the tree. What is
+    known while the program is traced is no branch; here and below."""
+    if isinstance(condition, bool):
+        return work(tree) if condition else tree
 
     def once(carry: tuple[Array, Tree]) -> tuple[Array, Tree]:
         return jnp.asarray(False), work(carry[1])
@@ -64,6 +67,8 @@ def in_place(condition: Array, work: Callable[[Tree], Tree], tree: Tree) -> Tree
 
 def either(condition: Array | bool, yes: Callable[[], Tree], no: Callable[[], Tree]) -> Tree:
     """`yes()` or `no()`, where both are cheap: a GPU computes both, since asking the host takes longer."""
+    if isinstance(condition, bool):
+        return yes() if condition else no()
     if on_cpu():
         made: Tree = lax.cond(condition, yes, no)
         return made
@@ -75,10 +80,42 @@ def end_to_end(parts: list[Array]) -> list[Array]:
     return parts if on_mesh() else [jnp.concatenate(parts)]
 
 
-def each(work: Callable[[Array], Tree], items: Array) -> Tree:
+def each(work: Callable[[Any], Tree], items: Any) -> Tree:
     """The work for each of a few items: one after the other on a CPU, together where asking the host takes longer."""
     made: Tree = lax.map(work, items) if on_cpu() else jax.vmap(work)(items)
     return made
+
+
+def times(count: int, turn: Callable[[Tree], Tree], start: Tree) -> Tree:
+    """A turn made that often: a loop on a CPU. A GPU starts each turn of a loop anew, which takes longer than most of
+    them, so there they are laid end to end."""
+    if on_cpu():
+        looped: Tree = lax.fori_loop(0, count, lambda _, now: turn(now), start)
+        return looped
+    for _ in range(count):
+        start = turn(start)
+    return start
+
+
+def while_due(
+    due: Callable[[Tree], Array],
+    turn: Callable[[Tree], Tree],
+    start: Tree,
+    likely: int,
+    most: int | None = None,
+) -> Tree:
+    """As `lax.while_loop`, the first turn of which is always due.
+
+    A GPU makes the `likely` number of turns before it asks the host, those that are not due in vain, and asks nothing
+    where there are `most` as many.
+    """
+    if not on_cpu():
+        for number in range(likely):
+            start = turn(start) if number == 0 else choose(due(start), turn(start), start)
+        if most is not None and most <= likely:
+            return start
+    end: Tree = lax.while_loop(due, turn, start)
+    return end
 
 
 def repeat(move: Callable[[Tree], tuple[Tree, Array]], start: Tree, most: int | Array) -> tuple[Tree, Array]:

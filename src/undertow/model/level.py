@@ -33,7 +33,8 @@ from undertow.model.defaults import (
     WALK_RATIOS,
     WALK_TEMPER,
 )
-from undertow.model.flow import where
+from undertow.model.flow import times, where
+from undertow.model.platform import on_cpu
 from undertow.model.types import FilterBank, Level, Window, over_slice, put, taken, turned
 
 
@@ -110,7 +111,8 @@ def update(level: Level, window: Window, weights: Array, targets: Array, length:
         posterior = mean + gain / (1 + gain) * (taken(targets, slot) - mean), predicted / (1 + gain)
         return posterior, posterior
 
-    newest, (means, variances) = lax.scan(forward, start, (order, written))
+    at_once = 1 if on_cpu() else slots  # of a GPU's loop every turn is started anew
+    newest, (means, variances) = lax.scan(forward, start, (order, written), unroll=at_once)
 
     def backward(
         later: tuple[Array, Array], now: tuple[Array, Array, Array]
@@ -124,7 +126,7 @@ def update(level: Level, window: Window, weights: Array, targets: Array, length:
     before = jnp.concatenate([level.start_mean[None], means[:-1]])
     variances_before = jnp.concatenate([level.start_variance[None], variances[:-1]])
     first, (smooth_means, smooth_variances) = lax.scan(
-        backward, newest, (before, variances_before, written), reverse=True
+        backward, newest, (before, variances_before, written), reverse=True, unroll=at_once
     )
 
     # As long as the first slice is in the window: how far from 0 levels are, by the entries that have been seen.
@@ -216,8 +218,8 @@ def _chosen(score: Array, ratios: Array, seen: Array) -> Array:
     def weights(common: Array) -> Array:
         return jax.nn.softmax(WALK_TEMPER * score + jnp.log(common), axis=0)
 
-    def turn(_: Array, common: Array) -> Array:
+    def turn(common: Array) -> Array:
         counts = over_slice(where(seen, weights(common), 0)).reshape(prior.shape)
         return (WALK_PRIOR * prior + counts) / (WALK_PRIOR + seen.sum())
 
-    return weights(lax.fori_loop(0, WALK_ITERATIONS, turn, prior))
+    return weights(times(WALK_ITERATIONS, turn, prior))

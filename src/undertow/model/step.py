@@ -14,13 +14,16 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from undertow.model import level as levels
-from undertow.model.control import Progress, sweep_due
+from undertow.model.control import Progress, judge_due, sweep_due
+from undertow.model.defaults import LARGE_WINDOW, LIKELY_SWEEPS
 from undertow.model.factors import discounted, layout, predict, separable
+from undertow.model.flow import while_due
 from undertow.model.noise.models import outlier_model
 from undertow.model.phases.begin import begin
 from undertow.model.phases.finish import closed, finish
 from undertow.model.phases.judge import judge
 from undertow.model.phases.sweep import sweep, sweep_separable
+from undertow.model.platform import on_cpu
 from undertow.model.report import Report
 from undertow.model.settings import Settings, Slots
 from undertow.model.types import Core, EntryIndex, Factors, Window
@@ -89,12 +92,23 @@ def step(
             return sweep(settings, window, progress)
         return sweep_separable(settings, window, progress, missing)
 
+    def swept(progress: Progress, likely: int = 0) -> Progress:
+        progress = while_due(sweep_due, one_sweep, progress, likely)
+        if missing is None:
+            return progress
+        residual = window.values - predict.low_rank(progress.factors)
+        return replace(progress, residual=residual, variance=predict.variance(progress.factors))
+
     def one_round(progress: Progress) -> Progress:
-        progress = lax.while_loop(sweep_due, one_sweep, progress)
-        if missing is not None:
-            residual = window.values - predict.low_rank(progress.factors)
-            progress = replace(progress, residual=residual, variance=predict.variance(progress.factors))
+        progress = swept(progress)
         return closed(settings, window, progress) if settings.start == "svd" else judge(settings, window, progress)
 
-    end = lax.while_loop(lambda progress: ~progress.closed, one_round, start)
+    def due(progress: Progress) -> Array:
+        return ~progress.closed & sweep_due(progress) | judge_due(settings, window, progress)
+
+    if on_cpu():
+        end = lax.while_loop(lambda progress: ~progress.closed, one_round, start)
+    else:  # most slices need some sweeps and nothing else: of these the host is asked once
+        likely = LIKELY_SWEEPS if window.values.size < LARGE_WINDOW else 1
+        end = closed(settings, window, lax.while_loop(due, one_round, swept(start, likely)))
     return finish(settings, core, window, end)

@@ -8,6 +8,7 @@ from jax import Array, lax
 
 from undertow.model.defaults import POWER_ITERATIONS
 from undertow.model.factors.observed import Work, by_chunk, by_size, row_sums, rows_of
+from undertow.model.flow import times
 from undertow.model.platform import on_mesh
 from undertow.model.types import EntryIndex
 
@@ -34,11 +35,11 @@ def leading_directions(gradient: Array, entry_index: EntryIndex | None = None) -
         def onto_rows(direction: Array, matrix: Array = matrix, columns: bool = columns) -> Array:
             return unit(_product(direction, matrix) if columns else _product(matrix, direction))
 
-        def turn(_: int, direction: Array, matrix: Array = matrix, columns: bool = columns) -> Array:
+        def turn(direction: Array, matrix: Array = matrix, columns: bool = columns) -> Array:
             vector = onto_rows(direction, matrix, columns)
             return _product(matrix, vector) if columns else _product(vector, matrix)
 
-        direction = lax.fori_loop(0, POWER_ITERATIONS, turn, _longest_row(matrix, columns))
+        direction = times(POWER_ITERATIONS, turn, _longest_row(matrix, columns))
         vectors[axis] = onto_rows(direction)
         gradient = direction.reshape(rest)
         axes.remove(axis)

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array, lax
 
 from undertow.model.defaults import LEAST_NOISE_POWER, POOL_ITERATIONS, POOL_LARGEST, POOL_SMALLEST, POOL_STEP
-from undertow.model.flow import each, shared, where
+from undertow.model.flow import each, shared, times, where
 from undertow.model.noise.special import digamma, gamma_ratio
 
 
@@ -45,14 +45,14 @@ def pooled_rate(shapes: Array, rate: Array, counts: Array, sums: Array, least: A
         """Sums of all three over 2b + s."""
         return jnp.matmul(both, 1 / (2 * rate + flat), precision=lax.Precision.HIGHEST)
 
-    def turn(_: int, quick: Array) -> Array:
+    def turn(quick: Array) -> Array:
         energy, observed, _all = over(quick)
         return where(observed > 0, jnp.maximum(energy / where(observed > 0, observed, 1), least), rate)
 
     def loss(candidate: Array) -> Array:
         return (counts / 2 * jnp.log(candidate) + (shapes + counts / 2) * jnp.log1p(sums / (2 * candidate))).sum()
 
-    quick = lax.fori_loop(0, POOL_ITERATIONS, turn, rate)
+    quick = times(POOL_ITERATIONS, turn, rate)
     total = shapes.sum()
     safe = jnp.maximum(total / where(total > 0, over(rate)[2], 1), least)
     losses = jax.vmap(loss)(jnp.stack([quick, rate]))

@@ -9,10 +9,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from undertow.model.defaults import FEW_OUTLIERS_ITERATIONS, SCALE_TOLERANCE, START_ITERATIONS, START_TOLERANCE
+from undertow.model.defaults import (
+    FEW_OUTLIERS_ITERATIONS,
+    SCALE_TOLERANCE,
+    START_ITERATIONS,
+    START_LIKELY,
+    START_TOLERANCE,
+)
 from undertow.model.factors import layout
 from undertow.model.factors.rows import single_row
-from undertow.model.flow import either, where
+from undertow.model.flow import each, either, where, while_due
 from undertow.model.noise.mixture import (
     energies,
     log_rates,
@@ -23,6 +29,7 @@ from undertow.model.noise.mixture import (
     slice_scales,
     slice_worth,
 )
+from undertow.model.platform import on_cpu
 from undertow.model.types import Contaminated, Factors, Window
 
 
@@ -64,7 +71,7 @@ def fit_row(state: Contaminated, factors: Factors, window: Window, level_varianc
         residual = values - layout.low_rank(row, entry_index)
         return row, residual**2 + layout.variance(row, entry_index) + level_variance
 
-    def stage(number: Array, fit: Fit) -> Fit:
+    def stage(number: Array | int, fit: Fit) -> Fit:
         first = number == 0
 
         def turn(fit: Fit) -> Fit:
@@ -87,9 +94,8 @@ def fit_row(state: Contaminated, factors: Factors, window: Window, level_varianc
             return Fit(row, square, probability, scale, fit.ratio, moving, fit.turns + 1)
 
         fit = fit._replace(moving=jnp.asarray(True), turns=jnp.asarray(0, jnp.int32))
-        fit = lax.while_loop(lambda now: now.moving & (now.turns < START_ITERATIONS), turn, fit)
-        done: Fit = lax.cond(first, lambda: explained(state, mask, fit, rates), lambda: fit)
-        return done
+        fit = while_due(lambda now: now.moving & (now.turns < START_ITERATIONS), turn, fit, START_LIKELY)
+        return either(first, lambda: explained(state, mask, fit, rates), lambda: fit)
 
     square = values**2 + level_variance
     scale = median_scale(state, mask, square, entry_index)
@@ -102,7 +108,9 @@ def fit_row(state: Contaminated, factors: Factors, window: Window, level_varianc
         jnp.asarray(True),
         jnp.asarray(0, jnp.int32),
     )
-    end: Fit = lax.fori_loop(0, 2, stage, start)
+    if not on_cpu():
+        return stage(1, stage(0, start))
+    end: Fit = lax.fori_loop(0, 2, stage, start)  # one piece of program for both
     return end
 
 
@@ -126,12 +134,13 @@ def explained(state: Contaminated, mask: Array, fit: Fit, rates: Array) -> Fit:
             return Explanation(probability, scale, now.ratio, so_far.turns + 1)
 
         start = Explanation(jnp.zeros_like(energy), first_scale, state.ratio, jnp.asarray(0, jnp.int32))
-        end = lax.while_loop(lambda so_far: so_far.turns < turns, turn, start)
+        end = while_due(lambda so_far: so_far.turns < turns, turn, start, most, most)
         at_end = replace(state, slice_scale=end.scale, ratio=end.ratio)
         return end, slice_worth(at_end, mask, fit.square, rates)
 
+    most = 1 + FEW_OUTLIERS_ITERATIONS
     noisy = slice_scales(state, mask, jnp.zeros_like(energy), fit.square)
     few = jnp.minimum(fit.scale, state.ratio)
-    both, worth = lax.map(explanation, (jnp.stack([noisy, few]), jnp.asarray([1, 1 + FEW_OUTLIERS_ITERATIONS])))
+    both, worth = each(explanation, (jnp.stack([noisy, few]), jnp.asarray([1, most])))
     best = jax.tree.map(lambda two: where(worth[1] > worth[0], two[1], two[0]), both)
     return fit._replace(probability=best.probability, scale=best.scale, ratio=best.ratio)
