@@ -156,20 +156,27 @@ class Lowered:
 
 @pytest.mark.parametrize(
     ("platform", "size", "options"),
-    [("cpu", runtime.SMALL, runtime.QUICKLY), ("cpu", runtime.SMALL + 1, None), ("gpu", 1, None)],
+    [
+        ("cpu", runtime.SMALL, runtime.QUICKLY["cpu"]),
+        ("cpu", runtime.SMALL + 1, None),
+        ("gpu", runtime.MIDDLING, runtime.QUICKLY["gpu"]),
+        ("gpu", runtime.MIDDLING + 1, None),
+        ("tpu", 1, None),
+    ],
 )
-def test_only_small_programs_for_cpus_are_compiled_quickly(platform, size, options):
+def test_only_small_programs_are_compiled_quickly(platform, size, options):
     device = type("Device", (), {"platform": platform})
     assert runtime.compiled(Lowered(size), device) == options
-    larger = (runtime.MIDDLING - runtime.SMALL) + size  # of one that loses little
-    assert runtime.compiled(Lowered(larger), device, runtime.MIDDLING) == options
+    if platform == "cpu":
+        larger = (runtime.MIDDLING - runtime.SMALL) + size  # of one that loses little
+        assert runtime.compiled(Lowered(larger), device, runtime.MIDDLING) == options
 
 
 def test_a_compiler_that_does_not_know_the_options_compiles_without(monkeypatch):
     lowered = jax.jit(lambda x: x + 1).lower(np.float32(1))
-    monkeypatch.setattr(runtime, "QUICKLY", {"xla_no_such_option": True})
+    monkeypatch.setattr(runtime, "QUICKLY", {"cpu": {"xla_no_such_option": True}})
     assert runtime.compiled(lowered, jax.devices()[0])(np.float32(1)) == 2
 
 
 def test_the_options_are_known_to_this_compiler():
-    jax.jit(lambda x: x + 1).lower(np.float32(1)).compile(compiler_options=runtime.QUICKLY)
+    jax.jit(lambda x: x + 1).lower(np.float32(1)).compile(compiler_options=runtime.QUICKLY["cpu"])

@@ -74,7 +74,8 @@ def ablation(
     out: Out = OUT,
     data: Data = None,
 ) -> None:
-    """Rows of `undertow bench tracker` with and without: once as given, then once for every replacement.
+    """Rows of `undertow bench tracker` with and without: once as given, then once for every replacement. A table has
+    error, F1, rank, coverage and time of each beside those of the model as given.
 
     A name in capitals is a constant: of the CP model (undertow.model.defaults), or of the module that stands before it.
     Programs are compiled anew for it.
@@ -88,7 +89,7 @@ def ablation(
     from undertow.lab.studies.entries import entries, variants
 
     (given,) = entries([method or DEFAULT], setting or ())
-    _criteria(rows, variants(given, replace or ()), masks, first_seed, slices, jobs, False, out, data)
+    _criteria(rows, variants(given, replace or ()), masks, first_seed, slices, jobs, False, out, data, ablation=True)
 
 
 def regret(
@@ -137,10 +138,12 @@ def _criteria(
     show: bool,
     out: Path,
     data: Path | None,
+    ablation: bool = False,
 ) -> None:
-    """A table of criteria, reached beside asked."""
+    """A table of criteria, reached beside asked; of an ablation, without beside with."""
     from undertow.lab.criteria.registry import chosen
     from undertow.lab.names import separated
+    from undertow.lab.studies.ablation import table as without
     from undertow.lab.studies.tracker import regret, table, tracker
 
     wanted, seeds, lines = chosen(separated(rows)), range(first_seed, first_seed + masks), out / "tracker.jsonl"
@@ -150,7 +153,7 @@ def _criteria(
 
     def tables(bars: Any) -> list[StudyTable]:
         made, records = tracker(wanted, entries, seeds, bars, lines, jobs, slices, data)
-        compared = regret(wanted, entries, records)
+        compared = without(wanted, entries, records) if ablation else regret(wanted, entries, records)
         return [made, compared] if compared.rows else [made]
 
     show_tables(tables)

@@ -29,6 +29,7 @@ class Trial:
         folder: of the data files.
         reporter: shows progress.
         label: what it calls this trial.
+        tracks: all that `follow` has given.
     """
 
     make: Make
@@ -37,11 +38,13 @@ class Trial:
     folder: Folder = None
     reporter: Reporter = field(default_factory=Reporter)
     label: str = ""
+    tracks: list[Track] = field(default_factory=list)
 
     def follow(self, values: Floats) -> Track:
         """A new model's answers to these slices."""
         self.reporter.start(self.label, len(values))
-        return follow(self.make(), values, self.reporter.tick)
+        self.tracks.append(follow(self.make(), values, self.reporter.tick))
+        return self.tracks[-1]
 
     def with_predictions(self, values: Floats) -> tuple[Track, Mapping[str, Floats]]:
         """The same, and what each of its predictors said, (T, *shape) by name; nothing of a model without them."""

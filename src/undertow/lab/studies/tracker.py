@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from undertow.lab.constants import apart, replaced
 from undertow.lab.criteria.criterion import Asked, Criterion, Numbers, Trial
 from undertow.lab.criteria.measures import ratio
@@ -23,6 +25,7 @@ from undertow.lab.recordings.files import Folder
 from undertow.lab.reporter import Reporter
 from undertow.lab.studies.entries import Entry
 from undertow.lab.studies.table import StudyTable
+from undertow.lab.track import Track
 from undertow.lab.workers import performed
 
 Record = dict[str, Any]
@@ -136,17 +139,28 @@ def perform(job: Job, reporter: Reporter) -> Record:
         "settings": dict(job.entry.settings),
         "slices": job.slices,
     }
-    begin, numbers, reason = time.perf_counter(), {}, ""
+    begin, numbers, milliseconds, reason = time.perf_counter(), {}, None, ""
     try:
         settings, constants = apart(job.entry.settings)
         make, label = maker(job.entry.method, settings), f"{job.criterion}: {job.entry.label}"
         trial = Trial(make, job.seed, job.slices, job.folder, reporter, label)
         with replaced(constants):
             numbers = job.measure(CRITERIA[job.criterion], trial)
+        rank, milliseconds = beside(trial.tracks)
+        numbers = {**rank, **numbers}
     except Exception as error:  # whatever stops one method, the others still run
         reason = " ".join(str(error).split()) or type(error).__name__
     kept = {name: float(f"{value:.6g}") if math.isfinite(value) else None for name, value in numbers.items()}
-    return {**record, "numbers": kept, "reason": reason, "seconds": round(time.perf_counter() - begin, 3)}
+    seconds = round(time.perf_counter() - begin, 3)
+    return {**record, "numbers": kept, "reason": reason, "seconds": seconds, "milliseconds": milliseconds}
+
+
+def beside(tracks: Sequence[Track]) -> tuple[Numbers, float | None]:
+    """Rank, and milliseconds of a slice: medians of the second half of the first track; nothing without any."""
+    if not tracks:
+        return {}, None
+    rank, seconds = (float(np.median(part[len(part) // 2 :])) for part in (tracks[0].rank, tracks[0].seconds))
+    return {"rank": rank}, round(1e3 * seconds, 3)
 
 
 def _seeds(criterion: Criterion, seeds: Sequence[int]) -> Sequence[int]:
