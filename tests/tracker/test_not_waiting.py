@@ -43,16 +43,21 @@ def fetched(monkeypatch):
 
 
 @pytest.mark.slow
-def test_nothing_is_fetched_of_a_slice_while_it_is_learned(fetched):
+def test_nothing_is_fetched_of_a_slice_while_it_is_learned(fetched, monkeypatch):
     now, found, programs = fetched
+    kind, apart = type(jnp.zeros(())), []
+    take = kind.__getitem__
+    monkeypatch.setattr(kind, "__getitem__", lambda array, index: (apart.append(array.shape), take(array, index))[1])
     rng, tracker = np.random.default_rng(0), ut.Tracker()
     for slices in range(35):
         now[0] = slices
         found.clear()
         programs.clear()
+        apart.clear()
         result = tracker.update(rng.normal(size=(6, 5)))
         if slices > 24:  # the frame is reviewed after 20 and 40 slices, a period is looked for after 24 and 36
             assert all(one <= slices - 2 or (one == slices - 1 and size == 1) for one, size in found), found
+            assert not apart  # each part is a program of its own, compiled in every process
             # Before it is judged, judged, answered, kept, compared with forecasts; two of each CP model.
             assert slices % 5 == 0 or len(programs) <= 5 + 2 * len(tracker._now.cps), programs
     found.clear()

@@ -61,10 +61,11 @@ def learned(ready: Ready, learning: bool = True) -> Learned:
         nothing = np.zeros(mask.size, np.float32)
         fits = tuple(nothing.reshape(shape) for _ in said)
         _answered.prepare(state.core, verdict, values, mask, scale, nothing, fits, _ranks(state), _active(state))
-    after, means = state, tuple(verdict.means[len(registry.NAMES) :])
     if learning and observed and frame is state.frame:
         pairs = [model.learn(judged.values, judged.use, judged.unused) for model in grown(state.cps, state.core)]
         after, means = replace(state, cps=tuple(model for model, _ in pairs)), tuple(one.low_rank for _, one in pairs)
+    else:  # only here: taken apart operation by operation
+        after, means = state, tuple(verdict.means[len(registry.NAMES) :])
     season, seasonal = seasons.fitted(state.season, values, verdict.learn, mask.size)
     core, answer, found, every, pictures = _answered(
         state.core, verdict, values, mask, scale, seasonal, means, _ranks(after), _active(after)
