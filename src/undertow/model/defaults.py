@@ -147,8 +147,8 @@ LEAST_DIRECTION_SQUARINGS = 7
 LIKELY_SWEEPS = 2
 """Sweeps that a GPU makes before it asks the host whether another is due, those that are not due in vain (bench
 video)."""
-LARGE_WINDOW = 2**22
-"""Entries of a window from which on a sweep in vain takes longer than asking the host."""
+UNASKED_WINDOW = 2**22
+"""Entries of a window from which on a sweep in vain takes longer than asking the host (bench video)."""
 KERNEL_LARGEST = 64
 """Sizes up to which a matrix fits into the registers of a GPU (bench video)."""
 KERNEL_NUMBERS = 256

@@ -15,7 +15,7 @@ from jax import Array, lax
 
 from undertow.model import level as levels
 from undertow.model.control import Progress, judge_due, sweep_due
-from undertow.model.defaults import LARGE_WINDOW, LIKELY_SWEEPS
+from undertow.model.defaults import UNASKED_WINDOW, LIKELY_SWEEPS
 from undertow.model.factors import discounted, layout, predict, separable
 from undertow.model.flow import while_due
 from undertow.model.noise.models import outlier_model
@@ -109,6 +109,6 @@ def step(
     if on_cpu():
         end = lax.while_loop(lambda progress: ~progress.closed, one_round, start)
     else:  # most slices need some sweeps and nothing else: of these the host is asked once
-        likely = LIKELY_SWEEPS if window.values.size < LARGE_WINDOW else 1
+        likely = LIKELY_SWEEPS if window.values.size < UNASKED_WINDOW else 1
         end = closed(settings, window, lax.while_loop(due, one_round, swept(start, likely)))
     return finish(settings, core, window, end)
