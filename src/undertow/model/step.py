@@ -15,7 +15,7 @@ from jax import Array, lax
 
 from undertow.model import level as levels
 from undertow.model.control import Progress, judge_due, sweep_due
-from undertow.model.defaults import UNASKED_WINDOW, LIKELY_SWEEPS
+from undertow.model.defaults import LIKELY_SWEEPS, UNASKED_WINDOW
 from undertow.model.factors import discounted, layout, predict, separable
 from undertow.model.flow import while_due
 from undertow.model.noise.models import outlier_model
