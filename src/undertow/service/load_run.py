@@ -26,21 +26,23 @@ EACH = 50
 """Streams that share a client: it has a hundred connections."""
 TOLD_EVERY = 10.0
 """Seconds between two lines of progress."""
-FAILING, FIRST_FAILURE, STAGGERED, LASTS = 5, 34, 12, 3
-"""In one of this number of streams a row fails, from this slice on or some later ones, for a few slices."""
+FAILING, STAGGERED, LASTS, FAILING_FROM = 5, 12, 3, 32
+"""In one of this number of streams a row fails, up to this number of slices later than in others, for a few slices. Not
+before the last number: until then no incident opens."""
 
 
-def slice_of(stream: int, number: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def slice_of(stream: int, number: int, shape: tuple[int, ...], failing: int = FAILING_FROM) -> NDArray[np.float64]:
     """The same whenever it is asked for: a wave with noise and gaps; in every fifth stream a row fails for a while.
 
-    Not in all of them at the same time: some incidents open, last or close whenever the service is killed.
+    From slice `failing` on, not in all of them at the same time: whenever the service is killed, some incidents open,
+    last or close.
     """
     draw = np.random.default_rng([stream, number])
     rows = 1 + np.arange(shape[0]) % 5
     x = 50 * np.multiply.outer(rows, 1 + np.arange(shape[1]) % 3) * (1 + 0.3 * np.sin(number / 9 + stream))
     x = x + draw.normal(size=shape)
     x[draw.random(shape) < 0.1] = np.nan
-    if stream % FAILING == 0 and 0 <= number - (FIRST_FAILURE + stream // FAILING % STAGGERED) < LASTS:
+    if stream % FAILING == 0 and 0 <= number - (failing + stream // FAILING % STAGGERED) < LASTS:
         x[stream % shape[0]] += 300
     return np.asarray(x, np.float64)
 
@@ -72,6 +74,7 @@ class Load:
         self.process: subprocess.Popen[bytes] | None = None
         self.acknowledged = [0] * streams
         self.latency: list[float] = []
+        self.failing = FAILING_FROM
         self._clients: list[AsyncClient] = []
 
     def start(self) -> None:
@@ -100,6 +103,7 @@ class Load:
         """Every stream learns its first slices, within this time: programs are compiled by then."""
         async with self._progress("first slices"):
             await asyncio.gather(*self._feeding(end=time.monotonic() + seconds, slices=slices))
+        self.failing = max(self.failing, *self.acknowledged)
         self.latency.clear()
 
     async def paced(self, seconds: float, every: float) -> dict[str, Any]:
@@ -160,7 +164,7 @@ class Load:
     async def _push(self, stream: int) -> None:
         """The next slice, sent again until it is acknowledged."""
         number, began = self.acknowledged[stream], time.monotonic()
-        values, when = slice_of(stream, number, self.shape), _START + 60 * number
+        values, when = slice_of(stream, number, self.shape, self.failing), _START + 60 * number
         client = self._clients[stream // EACH]
         while self.acknowledged[stream] == number:
             try:
@@ -197,7 +201,7 @@ class Load:
         """What the streams gave beside trackers that were never disturbed; of as many as there is time for."""
 
         def given(stream: int, number: int) -> tuple[str, NDArray[np.float64]]:
-            return times.checked(_START + 60 * number) or "", slice_of(stream, number, self.shape)
+            return times.checked(_START + 60 * number) or "", slice_of(stream, number, self.shape, self.failing)
 
         names = [name_of(one) for one in range(self.streams)]
         return compared(self.store, names, self.acknowledged, given, self.together, seconds, self.say)

@@ -51,8 +51,14 @@ def test_alarms_are_counted_by_the_intervals_they_meet():
     told = tuple(Incident(number, "entry", first, last, until=last) for number, (first, last) in enumerate(spans))
     found = study.Followed(told, fired)
     numbers = study.judged(found, faulty, first=10)
-    assert numbers["incidents"] == {"found": 1, "faults": 2, "alarms": 2, "false a day": 1.0}
-    assert numbers["three sigma"] == {"found": 1, "faults": 2, "alarms": 3, "false a day": 2.0}
+    assert numbers["incidents"] == {"found": 1, "faults": 2, "alarms": 2, "false a day": 1.0, "false since": [700]}
+    assert numbers["three sigma"] == {
+        "found": 1,
+        "faults": 2,
+        "alarms": 3,
+        "false a day": 2.0,
+        "false since": [50, 900],
+    }
 
 
 def test_tables_hold_what_was_counted():

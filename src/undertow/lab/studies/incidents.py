@@ -181,12 +181,13 @@ def judged(found: Followed, faulty: NDArray[np.bool_], first: int) -> dict[str, 
     numbers = {}
     for name, alarms in (("incidents", spans), ("three sigma", runs(found.three_sigma[first:]))):
         met = [any(a <= last and b >= begin for a, b in alarms) for begin, last in faults]
-        false = [not any(a <= last and b >= begin for begin, last in faults) for a, b in alarms]
+        false = [a for a, b in alarms if not any(a <= last and b >= begin for begin, last in faults)]
         numbers[name] = {
             "found": sum(met),
             "faults": len(faults),
             "alarms": len(alarms),
-            "false a day": sum(false) / days,
+            "false a day": len(false) / days,
+            "false since": false,
         }
     return numbers
 
