@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.cluster import kept, shard
+from undertow.cluster import kept, shard, versions
 from undertow.cluster.plan import plan
 from undertow.serialization.container import CheckpointError
 
@@ -86,15 +86,14 @@ def test_what_is_in_memory_is_bounded(store, monkeypatch):
 def test_an_older_state_is_converted_and_a_newer_one_refused_before_anything_changes(store, monkeypatch):
     for time in range(2):
         batch(store, time)
-    now = shard.STATE_VERSION
-    monkeypatch.setattr(shard, "STATE_VERSION", now + 1)
-    monkeypatch.setattr(kept, "STATE_VERSION", now + 1)
+    now = versions.STATE_VERSION
+    monkeypatch.setattr(versions, "STATE_VERSION", now + 1)
     content = store[1].columns
     with pytest.raises(CheckpointError, match=f"version {now}, this Undertow reads {now + 1}"):
         batch(store, 2)
     assert store[0].columns[0] == now
     assert store[1].columns is content
-    monkeypatch.setitem(shard.CONVERTERS, now, lambda content: content)
+    monkeypatch.setitem(versions.CONVERTERS, now, lambda content: content)
     kept._live.clear()  # a new version is a new process
     assert batch(store, 2).time.tolist() == [1, 1]
     assert store[0].columns[0] == now + 1

@@ -5,8 +5,7 @@ import pandas
 import pytest
 
 import undertow as ut
-from undertow.cluster import frames, places
-from undertow.cluster import shard as shards
+from undertow.cluster import frames, places, versions
 from undertow.cluster.places import SEPARATOR
 from undertow.cluster.plan import plan
 from undertow.cluster.shard import END, Shard
@@ -205,13 +204,13 @@ def test_a_shard_of_silence_is_empty():
 
 
 def test_another_version_is_converted_or_refused(monkeypatch):
-    kept, now = Shard(a_plan()).to_bytes(), shards.STATE_VERSION
-    monkeypatch.setattr(shards, "STATE_VERSION", now + 1)
+    kept, now = Shard(a_plan()).to_bytes(), versions.STATE_VERSION
+    monkeypatch.setattr(versions, "STATE_VERSION", now + 1)
     with pytest.raises(CheckpointError, match=f"version {now}, this Undertow reads {now + 1}"):
         Shard.from_bytes(kept, a_plan())
-    monkeypatch.setitem(shards.CONVERTERS, now, lambda content: ({**content[0], "dropped": {"late": 7}}, content[1]))
+    monkeypatch.setitem(versions.CONVERTERS, now, lambda content: ({**content[0], "dropped": {"late": 7}}, content[1]))
     assert Shard.from_bytes(kept, a_plan()).dropped["late"] == 7
-    monkeypatch.setattr(shards, "STATE_VERSION", 0)
+    monkeypatch.setattr(versions, "STATE_VERSION", 0)
     with pytest.raises(CheckpointError, match="upgrade undertow"):
         Shard.from_bytes(kept, a_plan())
 

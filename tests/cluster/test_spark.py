@@ -19,7 +19,7 @@ import streams_of_tests as streams
 from needs import required
 
 import undertow as ut
-from undertow.cluster.shard import STATE_VERSION
+from undertow.cluster.versions import STATE_VERSION
 
 HERE = Path(__file__).parent
 HAVE_JAVA = shutil.which("java") is not None
@@ -179,9 +179,9 @@ def test_a_new_version_converts_the_state_and_an_old_one_refuses_it(tmp_path):
     newer.mkdir()
     now = STATE_VERSION
     (newer / "sitecustomize.py").write_text(
-        "from undertow.cluster import kept, shard\n"
-        f"kept.STATE_VERSION = shard.STATE_VERSION = {now + 1}\n"
-        f"shard.CONVERTERS[{now}] = lambda content: content\n"
+        "from undertow.cluster import versions\n"
+        f"versions.STATE_VERSION = {now + 1}\n"
+        f"versions.CONVERTERS[{now}] = lambda content: content\n"
     )
     assert _started(tmp_path, "cp", "local[1]", newer).wait(timeout=600) == 0
     wanted = streams.undisturbed(tables, "cp", shards=4)

@@ -198,11 +198,15 @@ def test_a_million_labels_are_bounded_and_said(tmp_path):
     assert most == [2048, 2048, 64]
 
 
-def moving(folder, last, slices=24, observed=True):
-    """Flows of a few routers; the last ones come when half of the slices are over, with values or without."""
+def moving(folder, last, slices=24, observed=True, leaves=-1):
+    """Flows of a few routers; the last ones come when half of the slices are over, with values or without.
+
+    One of them may leave after a quarter.
+    """
     lines = ["t,src,dst,bytes"]
     for t in range(slices):
-        for i in range(5 if t < slices // 2 else 5 + last):
+        here = range(5 if t < slices // 2 else 5 + last)
+        for i in (one for one in here if one != leaves or t < slices // 4):
             for j in range(4):
                 draw = np.random.default_rng((t, i, j))
                 value = 10 * (1 + i) * (1 + j) * (1 + 0.2 * np.sin(t / 3)) + draw.normal()
@@ -237,12 +241,19 @@ def test_a_slice_that_grows_changes_nothing_for_the_others(tmp_path, new):
 
 
 @pytest.mark.full
-def test_a_tracker_whose_stream_grows_resumes_bit_for_bit(tmp_path):
-    path = moving(tmp_path, 2)
-    flows(path, tmp_path / "whole", "src=5")
+@pytest.mark.parametrize("new", [ut.Tracker, lambda: ut.RobustCP(max_rank=3, window=6)])
+def test_a_model_whose_labels_come_and_go_resumes_bit_for_bit(tmp_path, monkeypatch, new):
+    monkeypatch.setattr(growing, "SILENT", 5)
+    path = moving(tmp_path, 2, leaves=1)
+    flows(path, tmp_path / "whole", "src=5", new())
     for limit in (3, 12, 13, 19):
-        flows(path, tmp_path / "store", "src=5", resume=True, limit=limit)
-    flows(path, tmp_path / "store", "src=5", resume=True)
+        flows(path, tmp_path / "store", "src=5", new(), resume=True, limit=limit)
+    flows(path, tmp_path / "store", "src=5", new(), resume=True)
+    found = xarray.open_zarr(tmp_path / "store", chunks=None)
+    assert found["src"].values.tolist()[:7] == [f"r{i}" for i in range(7)]
+    assert np.isnan(found["mean"][:, 1]).all("dst").values.tolist() == 12 * [False] + 12 * [True]
+    error = np.abs(found["mean"] - found["data"])[-1, 5:7] / np.abs(found["data"][-1, 5:7])
+    assert float(error.median()) < 0.05
     found, wanted = (
         {name: content for name, content in everything_in(tmp_path / name).items() if "checkpoint" not in name}
         for name in ("store", "whole")

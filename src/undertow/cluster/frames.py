@@ -12,9 +12,10 @@ import numpy as np
 import pandas
 from numpy.typing import NDArray
 
+from undertow.cluster.completed import Completed
 from undertow.cluster.places import SEPARATOR
 from undertow.cluster.plan import Plan
-from undertow.cluster.shard import Completed, Shard
+from undertow.cluster.shard import Shard
 
 ROWS = ("ut_stream", "ut_time", "ut_entry", "ut_value")
 """Columns of rows whose entries are numbered. Spark makes named tuples of them: no underscore before them."""

@@ -11,8 +11,9 @@ import uuid
 from collections import OrderedDict
 from typing import Any, Protocol
 
+from undertow.cluster import versions
 from undertow.cluster.plan import Plan
-from undertow.cluster.shard import STATE_VERSION, Shard, check_version
+from undertow.cluster.shard import Shard
 
 HEAD, BODY = "version int, token string", "content binary"
 """What is in the store, as Spark writes schemas."""
@@ -47,7 +48,7 @@ def taken(plan: Plan, head: Value, body: Value) -> Shard:
     if not head.exists():
         return Shard(plan)
     version, token = head.get()
-    check_version(version)
+    versions.check_version(version)
     live = _live.pop(token, None)  # what follows changes it: should the task fail, nobody must find it
     if live is not None and live.plan == plan:
         return live
@@ -62,7 +63,7 @@ def keep(shard: Shard, head: Value, body: Value) -> None:
         return
     token = uuid.uuid4().hex
     body.update((shard.to_bytes(),))
-    head.update((STATE_VERSION, token))
+    head.update((versions.STATE_VERSION, token))
     _live[token] = shard
     while len(_live) > MOST_LIVE:
         _live.popitem(last=False)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import logging
 import math
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.cluster import assembly
+from undertow.cluster import assembly, versions
 from undertow.cluster.assembly import NEVER, Rows
+from undertow.cluster.completed import Completed
 from undertow.cluster.places import Labels, Placed, Places
 from undertow.cluster.plan import Plan
 from undertow.diagnostics import Flags, Status
@@ -28,13 +27,8 @@ from undertow.incidents.growing import grown
 from undertow.incidents.naming import Names
 from undertow.serialization import container
 from undertow.serialization.container import CheckpointError
-from undertow.tracker.rearranging import NEW
+from undertow.tracker.rearranging import emptied
 
-STATE_VERSION = 2
-"""Raise it whenever the meaning or the names of what `to_bytes` writes change, and add a line to `CONVERTERS`."""
-Content = tuple[dict[str, Any], dict[str, NDArray[Any]]]
-CONVERTERS: dict[int, Callable[[Content], Content]] = {}
-"""From a state version: what makes the next one of it."""
 SMALLEST_FLEET = 16
 """Members of a new fleet, most of which wait for their stream. Programs are compiled for each size, so there are few:
 each is twice the last, before and after a restart."""
@@ -47,36 +41,6 @@ _DROPPED = {
     "unknown": "have a label that modes does not name, or none",
     "full": "have a label that modes does not name, or does not allow beside the others,",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Completed:
-    """Slices that were learned, and what is said about them; one row each.
-
-    Attributes:
-        stream: Names (k,).
-        time: (k,).
-        values: As they came, NaN where missing (k, entries).
-        mean: (k, entries).
-        std: (k, entries).
-        outlier_probability: (k, entries).
-        status: Codes of what was noticed.
-        incidents: What changed.
-        labels: At all places, by mode, where labels come and go; else none.
-    """
-
-    stream: NDArray[np.str_]
-    time: NDArray[np.int64]
-    values: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
-    outlier_probability: NDArray[np.float64]
-    status: list[tuple[str, ...]]
-    incidents: list[list[Change]]
-    labels: list[Labels]
-
-    def __len__(self) -> int:
-        return len(self.time)
 
 
 class Shard:
@@ -161,7 +125,7 @@ class Shard:
         if silent.any():
             self._forget(silent)
         self._told = {}
-        return _together(kept, self.entries)
+        return Completed.together(kept, self.entries)
 
     def _placed(self, rows: Rows) -> Rows:
         """With entries in place of labels; the labels of each slice are kept until it is learned."""
@@ -196,10 +160,8 @@ class Shard:
     def _emptied(self, stream: int, left: list[tuple[int, int]]) -> None:
         """Places of a stream that were left begin anew with who has them now."""
         assert self._fleet is not None
-        places = [np.arange(size) for size in self.shape]
-        for mode, place in left:
-            places[mode][place] = NEW
-        self._fleet.rearrange(int(self._members[stream]), places)
+        rows = [[place for other, place in left if other == mode] for mode in range(len(self.shape))]
+        self._fleet.rearrange(int(self._members[stream]), emptied(self.shape, rows))
 
     def _step(self, found: assembly.Slices, which: NDArray[np.intp]) -> Completed:
         """One slice of some streams."""
@@ -338,7 +300,7 @@ class Shard:
         if self.plan.grows:
             arrays["places"] = np.frombuffer(self.places.to_json().encode(), np.uint8)
         arrays |= {f"waiting.{name}": getattr(self._waiting, name) for name in assembly.COLUMNS}
-        header = {"kind": "Shard", "state_version": STATE_VERSION, "plan": self.plan.header()}
+        header = {"kind": "Shard", "state_version": versions.STATE_VERSION, "plan": self.plan.header()}
         header |= {"until": self.until, "dropped": self.dropped}
         return zlib.compress(container.to_bytes(header, arrays), 1)
 
@@ -354,7 +316,7 @@ class Shard:
             plain = zlib.decompress(content)
         except zlib.error:
             raise CheckpointError(f"checkpoint {name} is damaged: restore it from a copy or start afresh") from None
-        header, arrays = _converted(container.from_bytes(plain, name), name)
+        header, arrays = versions.converted(container.from_bytes(plain, name), name)
         wanted = plan.header()
         for part, given in header["plan"].items():
             if given != wanted[part]:
@@ -388,42 +350,3 @@ class Shard:
 
 def _fleet_size(streams: int) -> int:
     return max(SMALLEST_FLEET, 1 << (streams - 1).bit_length())
-
-
-def _converted(content: Content, name: str) -> Content:
-    """As this version has it."""
-    header = content[0]
-    if header.get("kind") != "Shard":
-        raise CheckpointError(f"checkpoint {name} holds {header.get('kind')!r}, not a shard: name another one.")
-    check_version(header.get("state_version"))
-    for version in range(int(header["state_version"]), STATE_VERSION):
-        content = CONVERTERS[version](content)
-    return content
-
-
-def check_version(version: Any) -> None:
-    """Refuse a state that cannot be read.
-
-    Raises:
-        CheckpointError: It is newer, or older and without a converter.
-    """
-    if isinstance(version, int) and version > STATE_VERSION:
-        raise CheckpointError(
-            f"the state has version {version}, this Undertow reads up to {STATE_VERSION}: upgrade undertow everywhere."
-        )
-    if not isinstance(version, int) or any(step not in CONVERTERS for step in range(version, STATE_VERSION)):
-        raise CheckpointError(
-            f"the state has version {version!r}, this Undertow reads {STATE_VERSION}: "
-            "use the version of undertow that wrote it, or begin with an empty checkpoint folder."
-        )
-
-
-def _together(parts: list[Completed], entries: int) -> Completed:
-    none = np.zeros((0, entries))
-    empty = Completed(np.zeros(0, np.str_), np.zeros(0, np.int64), none, none, none, none, [], [], [])
-
-    def joined(name: str) -> Any:
-        found = [getattr(part, name) for part in (empty, *parts)]
-        return list(chain(*found)) if isinstance(found[0], list) else np.concatenate(found)
-
-    return Completed(**{field.name: joined(field.name) for field in fields(Completed)})
