@@ -148,6 +148,21 @@ def test_who_comes_back_has_the_same_slot_and_is_learned_anew(monkeypatch):
     assert [str(one) for one in places.labels([["a", "b", "c"], None])[0]] == ["a", "c", "b"]
 
 
+def test_a_model_that_cannot_forget_keeps_all(monkeypatch):
+    monkeypatch.setattr(growing, "SILENT", 1)
+
+    class Sparse(StubModel):
+        def forget(self, rows):
+            raise ValueError("observed entries only")
+
+    model, places = Sparse(), Places((2, 3), (LabelSlots(2, (), 8), None))
+    x = np.ones((2, 3))
+    for index in range(6):
+        assert places.retire(model, index) == []
+        assert not np.isnan(places.learn(model, x, None, index).mean).any()
+        x[1] = np.nan
+
+
 def test_labels_that_go_leave_nothing_in_a_recording_either(tmp_path, monkeypatch):
     monkeypatch.setattr(growing, "SILENT", 2)
     lines = [f"{t},r{i},{i + t}" for t in range(12) for i in range(t, t + 3)]

@@ -116,6 +116,14 @@ def test_what_was_not_observed_is_explained_too():
     )
 
 
+def test_of_who_was_away_nothing_is_said():
+    given = dataset()
+    for name in ("data", "mean", "std"):
+        given[name][6:, 2, 1] = np.nan
+    why = ut.explain(given, src="C", dst=1, when="2026-03-02T05")
+    assert why.reasons[0].startswith("Nothing was observed, and nothing is said")
+
+
 def test_a_store_is_explained(tmp_path):
     run(StubStream(), StubModel(), store=tmp_path / "s.zarr")
     why = ut.explain(tmp_path / "s.zarr", site="b", column=2)

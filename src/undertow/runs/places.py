@@ -61,12 +61,15 @@ class Places:
             if mode in self._lent
         ]
         silent = [(mode, slots) for mode, slots in silent if len(slots)]
-        if silent:
-            rows: list[list[int]] = [[] for _ in self._place]
-            for mode, slots in silent:
-                rows[mode] = self._place[mode][slots].tolist()
-                self._place[mode][slots] = NONE
-            model.forget(rows)
+        if not silent:
+            return []
+        named = {mode: self._place[mode][slots].tolist() for mode, slots in silent}
+        try:
+            model.forget([named.get(mode, []) for mode in range(len(self._place))])
+        except ValueError:  # one that keeps observed entries only
+            return []
+        for mode, slots in silent:
+            self._place[mode][slots] = NONE
         return silent
 
     def learn(self, model: Any, values: NDArray[Any], time: Any, index: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +120,8 @@ def _among(position: tuple[int, ...], positions: tuple[Any, ...]) -> bool:
 
 
 def _seen(value: float | None, expected: float, std: float) -> str:
+    if value is None and math.isnan(expected):
+        return "Nothing was observed, and nothing is said: its label had not come yet, or was silent for long."
     if value is None:
         return f"Nothing was observed; it should be {shown(expected)} ± {shown(1.96 * std)} (95 %)."
     return f"Observed {shown(value)}; it should be {shown(expected)} ± {shown(1.96 * std)} (95 %)."
