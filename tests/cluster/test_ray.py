@@ -33,7 +33,7 @@ def as_one_process(parts, tables, kind):
     """Row for row, to rounding."""
     pandas = import_module("pandas")
     found = pandas.concat(parts).sort_values(["router", "at"], ignore_index=True)
-    wanted = streams.undisturbed(tables, kind, shards=2)
+    wanted = streams.as_a_worker(tables, kind, shards=2)
     assert found.router.tolist() == wanted.ut_stream.tolist()
     assert found["at"].astype("datetime64[us]").astype(np.int64).tolist() == wanted.ut_time.tolist()
     for name, away in (("mean", 1e-3), ("std", 5e-3), ("outlier_probability", 1e-3)):

@@ -228,7 +228,7 @@ def test_driver_and_executor_killed_in_mid_stream(tmp_path, kind, count, slices)
         assert job.wait(timeout=1800) == 0  # some minutes where the machine is not shared
     finally:
         _kill(job)
-    wanted = streams.undisturbed(tables, kind, shards=4)
+    wanted = streams.as_a_worker(tables, kind, shards=4)
     _same(import_module("pandas").read_parquet(tmp_path / "result.parquet"), wanted)
 
 
