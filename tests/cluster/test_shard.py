@@ -70,7 +70,11 @@ def grown(model=None, **more):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [None, pytest.param(ut.Tracker(), marks=pytest.mark.full)])
-def test_labels_come_and_go_in_every_stream_by_itself(model, caplog):
+def test_labels_come_and_go_in_every_stream_by_itself(model, caplog, monkeypatch):
+    waited, forget = [], ut.Incidents.forget
+    monkeypatch.setattr(
+        ut.Incidents, "forget", lambda self, mode, rows: waited.append((mode, *rows)) or forget(self, mode, rows)
+    )
     shard, other, found = grown(model, ttl=3, false_alarms="1/1000"), None, []
     for time in range(12):
         names = ["r1", "r2", *(["r3"] if time > 3 else []), *(["r4", "r5", "r6"] if time < 4 else ["r7"])]
@@ -82,6 +86,7 @@ def test_labels_come_and_go_in_every_stream_by_itself(model, caplog):
             other = Shard.from_bytes(shard.to_bytes(), shard.plan)
     ended, again = shard.learn(END), other.learn(END)
     assert ended.labels == again.labels
+    assert sorted(waited) == 2 * [(0, 2)] + 2 * [(0, 3)] + 2 * [(0, 4)]  # nobody waits for r4, r5 and r6 any more
     np.testing.assert_array_equal(ended.mean, again.mean)
     told = [one for done in [*found, ended] for one in zip(done.stream, done.time, done.labels, strict=True)]
     own = {time: labels for name, time, labels in told if name == "s"}

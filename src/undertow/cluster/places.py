@@ -41,11 +41,14 @@ class Table:
     used: list[int] = field(default_factory=list)
     fresh: int = 0
 
-    def retire(self, before: int) -> None:
-        """Free the places of all that were not heard of since."""
-        for label in [label for label, time in self.heard.items() if time < before]:
-            self.used.append(self.places.pop(label))
+    def retire(self, before: int) -> list[int]:
+        """Free the places of all that were not heard of since; which these are."""
+        gone = [label for label, time in self.heard.items() if time < before]
+        freed = [self.places.pop(label) for label in gone]
+        for label in gone:
             del self.heard[label]
+        self.used += freed
+        return freed
 
     def is_free(self, label: str, most: int) -> bool:
         """Whether it has a place, or would find one."""
@@ -78,11 +81,13 @@ class Placed:
             label.
         labels: Of the places that were ever taken.
         left: (mode, place) of those that somebody else has had.
+        gone: (mode, place) of those that were freed with this slice.
     """
 
     entries: NDArray[np.int64]
     labels: Labels
     left: list[tuple[int, int]]
+    gone: list[tuple[int, int]]
 
 
 class Places:
@@ -124,13 +129,16 @@ class Places:
         tables = self._tables.setdefault(stream, [Table() for _ in self._plan.labels])
         different, which = np.unique(numbers, return_inverse=True)
         left: list[tuple[int, int]] = []
-        if self._plan.ttl is not None:
-            for table in tables:
-                table.retire(time - self._plan.ttl)
+        since = None if self._plan.ttl is None else time - self._plan.ttl
+        gone = [
+            (mode, one)
+            for mode, table in enumerate(tables)
+            for one in (table.retire(since) if since is not None else ())
+        ]
         entries = np.zeros(len(different), np.int64)
         for place in sorted(range(len(different)), key=lambda one: self._known[different[one]]):  # in whatever order
             entries[place] = self._entry(self._known[different[place]].split(SEPARATOR), tables, time, left)
-        return Placed(entries[which], self._labels(tables), left)
+        return Placed(entries[which], self._labels(tables), left, gone)
 
     def _entry(self, labels: list[str], tables: list[Table], time: int, left: list[tuple[int, int]]) -> int:
         """Which one it is; −1 where one of its labels finds no place, or holds a separator: then none takes a place."""

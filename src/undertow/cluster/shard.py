@@ -174,6 +174,8 @@ class Shard:
         for number, one in zip(stream.tolist(), told, strict=False):
             if one.left and self.last[number] > NEVER:
                 self._emptied(number, one.left)
+            for mode, place in one.gone if self._incidents else ():
+                self._incidents[number].forget(mode, [place])  # nobody waits for them to be heard again
         shape, count, members = self.shape, len(which), len(self._fleet)
         own = np.searchsorted(self._fleet.members, self._members[stream])  # the others wait for a stream
         x = np.full((members, self.entries), np.nan)
