@@ -111,8 +111,8 @@ def update(level: Level, window: Window, weights: Array, targets: Array, length:
         posterior = mean + gain / (1 + gain) * (taken(targets, slot) - mean), predicted / (1 + gain)
         return posterior, posterior
 
-    at_once = 1 if on_cpu() else slots  # of a GPU's loop every turn is started anew
-    newest, (means, variances) = lax.scan(forward, start, (order, written), unroll=at_once)
+    unrolled = 1 if on_cpu() else slots  # of a GPU's loop every turn is started anew
+    newest, (means, variances) = lax.scan(forward, start, (order, written), unroll=unrolled)
 
     def backward(
         later: tuple[Array, Array], now: tuple[Array, Array, Array]
@@ -126,7 +126,7 @@ def update(level: Level, window: Window, weights: Array, targets: Array, length:
     before = jnp.concatenate([level.start_mean[None], means[:-1]])
     variances_before = jnp.concatenate([level.start_variance[None], variances[:-1]])
     first, (smooth_means, smooth_variances) = lax.scan(
-        backward, newest, (before, variances_before, written), reverse=True, unroll=at_once
+        backward, newest, (before, variances_before, written), reverse=True, unroll=unrolled
     )
 
     # As long as the first slice is in the window: how far from 0 levels are, by the entries that have been seen.
