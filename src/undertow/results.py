@@ -152,6 +152,17 @@ class Result:
         return self._labelled(np.full_like(self.plain("mean"), np.nan))
 
     @cached_property
+    def novelty(self) -> Any:
+        """How unlike the slice, and those just before it, are to everything that came earlier: float, or (n,) float64.
+
+        About 1 is usual, whatever the stream; a tracker follows what lasts, but this does not get used to it soon. NaN
+        in the first slices, where nothing was observed, for slices of more than 40,000 entries, and of `RobustCP`.
+        """
+        if hasattr(self._output, "novelty"):
+            return self._number("novelty", float)
+        return float("nan") if self.members is None else np.full(len(self), np.nan)
+
+    @cached_property
     def rank(self) -> Any:
         """Active components: int, or (n,) int32."""
         return self._number("rank", int)

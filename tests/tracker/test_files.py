@@ -2,6 +2,7 @@
 
 import copy
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -32,6 +33,7 @@ def state():
         return np.asarray(made, leaf.dtype)
 
     begun = states.start(SHAPE, period=4)
+    own = {name: part for name, part in vars(begun.novelty).items() if name != "newest"}
     season = begun.season
     for _ in range(11):
         season, _ = seasons.fitted(season, rng.normal(size=6), np.ones(6, np.float32), 6)
@@ -47,6 +49,7 @@ def state():
         recent=recent,
         seen=7,
         used=5,
+        novelty=replace(begun.novelty, **{name: rng.random(part.shape) for name, part in own.items()}, newest=2.5),
         season=season,
         ahead=Ahead({2: (one, one)}, {1: Scored(gram, 0.1, 3, -0.7)}),
         clock=Clock(1 / 3, (0.1, 0.2), 7),
@@ -72,6 +75,8 @@ def test_everything_comes_back(state, content):
     for one, other in zip(before, after, strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
+    for name, part in vars(state.novelty).items():
+        np.testing.assert_array_equal(getattr(again.novelty, name), part)
     assert [model.state.config for model in again.cps] == [model.state.config for model in state.cps]
     assert [model.state.unit for model in again.cps] == [1.0] * len(state.cps)
     for one, other in zip(state.recent, again.recent, strict=True):
@@ -144,7 +149,12 @@ def test_files_of_the_version_before_are_completed(content):
     header, arrays = content
     added = {name for name in arrays if name.startswith("core.zeros.") or name.startswith("core.events.former")}
     assert len(added) == 8
-    kept = {name: array for name, array in arrays.items() if name not in added}
+    one_before = {name: array for name, array in arrays.items() if not name.startswith("novelty.")}
+    kept = {name: array for name, array in one_before.items() if name not in added}
+    refused((header, one_before), "does not fit this Undertow")
+    state = files.unpacked((header | {"state_version": 10}, one_before), "state.ckpt")
+    assert not state.novelty.count.any()
+    np.testing.assert_array_equal(state.core.zeros.count, arrays["core.zeros.count"])
     refused((header, kept), "does not fit this Undertow")
     state = files.unpacked((header | {"state_version": 9}, kept), "state.ckpt")
     assert np.isnan(state.core.events.former).all()

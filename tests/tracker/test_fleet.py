@@ -47,6 +47,7 @@ def same(one, other, near=TO_ROUNDING):
         atol = (5 if name.endswith("std") else 1) * near * unit
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-5, atol=atol, err_msg=name)
     np.testing.assert_array_equal(one.outlier_probability > 0.5, other.outlier_probability > 0.5)
+    np.testing.assert_array_equal(one.novelty, other.novelty)
     np.testing.assert_allclose(one.noise_std, other.noise_std, rtol=0.2 * near)
     assert list(one.weights) == list(other.weights)
     np.testing.assert_allclose(shares(one), shares(other), atol=1e-2)

@@ -71,6 +71,7 @@ def undertow_answers(data: Data, settings: Settings, make: Callable[..., Any] = 
             std=result.std,
             probability=result.outlier_probability,
             score=result.outlier_probability,
+            novelty=result.novelty,
             rank=result.rank,
             flag="" if result.status.ok else ", ".join(result.status.codes).lower(),
         )

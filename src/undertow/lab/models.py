@@ -59,6 +59,7 @@ def _answers(model: Model, values: Floats) -> Iterator[Answer]:
             std=result.std,
             probability=result.outlier_probability,
             score=score,
+            novelty=getattr(result, "novelty", None),
             rank=getattr(result, "rank", None),
             flag=", ".join(getattr(getattr(result, "status", None), "codes", ())).lower(),
         )

@@ -24,6 +24,7 @@ class Answer:
         std: predictive standard deviation.
         probability: that an entry is an outlier.
         score: larger = more outlying.
+        novelty: how unlike the whole past the slice is.
         rank: components in use.
         flag: what the method says went wrong, "" if nothing.
     """
@@ -34,6 +35,7 @@ class Answer:
     std: Floats | None = None
     probability: Floats | None = None
     score: Floats | None = None
+    novelty: float | None = None
     rank: float | None = None
     flag: str = ""
 
@@ -47,6 +49,7 @@ class Track:
     std: Floats | None
     probability: Floats | None
     score: Floats | None
+    novelty: Floats
     rank: Floats
     seconds: Floats
     flags: tuple[str, ...]
@@ -81,10 +84,15 @@ def stack(answers: Iterable[Answer], tick: Tick = lambda: None) -> Track:
         std,
         probability,
         score,
-        rank=np.array([np.nan if answer.rank is None else float(answer.rank) for answer in held]),
+        novelty=_numbers([answer.novelty for answer in held]),
+        rank=_numbers([answer.rank for answer in held]),
         seconds=np.array([answer.seconds for answer in held]),
         flags=tuple(answer.flag for answer in held),
     )
+
+
+def _numbers(values: list[float | None]) -> Floats:
+    return np.array([np.nan if value is None else float(value) for value in values])
 
 
 def _stacked(arrays: list[Floats | None]) -> Floats | None:

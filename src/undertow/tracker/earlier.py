@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-READABLE = (9,)
+READABLE = (9, 10)
 """State versions that can be completed."""
 LIKE = "events.flagged_share"
 """There is one for every tracker, or for all of a group."""
@@ -22,10 +22,10 @@ NUMBERS = ("zeros.found", "zeros.looked", "zeros.size")
 
 def completed(arrays: dict[str, Any]) -> dict[str, Any]:
     """With the arrays that files of these versions do not have."""
-    added = dict(arrays)
+    added: dict[str, Any] = {}
     for place in [name.removesuffix(LIKE) for name in arrays if name.endswith(LIKE)]:
         for name, (value, like) in OF_ENTRIES.items():
             added[place + name] = np.full_like(arrays[place + like], value)
         one = np.asarray(arrays[place + LIKE])
         added |= {place + name: np.zeros(one.shape[:-1], one.dtype) for name in NUMBERS}
-    return added
+    return added | arrays

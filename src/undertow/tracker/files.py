@@ -24,7 +24,7 @@ from undertow.tracker.frame import Frame
 from undertow.tracker.predictors.cp import CP
 from undertow.tracker.state import Tracking, caught_up
 
-STATE_VERSION = 10
+STATE_VERSION = 11
 """Raise it whenever the meaning or the names of the arrays change."""
 
 
@@ -56,7 +56,7 @@ def packed(state: Tracking) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = named("core", state.core)
     for number, model in enumerate(state.cps):
         arrays |= named(f"cp.{number}", model.state.core)
-    arrays |= past_files.arrays(state.season, state.ahead)
+    arrays |= past_files.arrays(state.season, state.ahead) | past_files.of_novelty(state.novelty)
     if state.heard:
         header["heard"] = len(state.heard)
         arrays |= {f"heard.{mode}": one for mode, one in enumerate(state.heard)}
@@ -125,6 +125,7 @@ def _tracking(header: dict[str, Any], arrays: dict[str, Any]) -> Tracking:
         seen=int(header["seen"]),
         used=int(header["used"]),
         history=History.from_header(header["history"], int(header["seen"])),
+        novelty=past_files.novelty(arrays, entries, header["state_version"] == STATE_VERSION),
         season=past_files.season(header, arrays, entries),
         ahead=past_files.ahead(header, arrays, entries),
         clock=past_files.clock(header),

@@ -21,6 +21,7 @@ from undertow.engine.memory import check_members_memory, dense_bytes
 from undertow.inputs.dense import Slice
 from undertow.model import platform
 from undertow.tracker import framing, trials
+from undertow.tracker import novelty as novelties
 from undertow.tracker import season as seasons
 from undertow.tracker.ahead import Ahead, most_bytes
 from undertow.tracker.batch_step import Memory
@@ -64,7 +65,8 @@ class Trackers:
                 group.put(positions, self.blank)
                 group.members[positions], left = left[: len(positions)], left[len(positions) :]
         self.ids = np.concatenate([self.ids, ids])
-        self.pasts |= {member: Past(season=self._new_season()) for member in ids.tolist()}
+        novelty = novelties.start(math.prod(self.shape))
+        self.pasts |= {member: Past(novelty=novelty, season=self._new_season()) for member in ids.tolist()}
 
     def _new_season(self) -> Season | None:
         return None if self.period is None else seasons.start(math.prod(self.shape), self.period)
@@ -151,6 +153,7 @@ class Trackers:
             repeating_since=since,
             filled=np.broadcast_to(given.filled, len(ids)),
             slices=np.array([self.pasts[one].seen for one in ids.tolist()], np.int64),
+            unlike=np.array([novelties.newest(self.pasts[one].novelty) for one in ids.tolist()]),
             dtype=given.values.dtype,
         )
 
@@ -200,12 +203,13 @@ class Trackers:
             own = Slice(given.values[index].copy(), mask.copy())  # alone: the others' need not stay in memory
             history, verdict = past.history.judge(own, unit=0.0, learned=past.used, window=CONSTANT_FOR)
             since[index], frozen[index] = verdict.since, verdict.frozen
-            past = replace(past, seen=past.seen + 1, history=history)
+            novelty = novelties.with_slice(past.novelty, own, verdict.frozen)
+            past = replace(past, seen=past.seen + 1, history=history, novelty=novelty)
             if verdict.frozen and past.season is not None:
                 past = replace(past, season=seasons.skipped(past.season, 1))
             if mask.any() and not verdict.frozen:
                 light = replace(self.blank, frame=past.frame, recent=past.recent, seen=past.seen, used=past.used)
-                best, review = framing.framed(replace(light, history=history), own)
+                best, review = framing.framed(replace(light, history=history, novelty=novelty), own)
                 recent, used = best.recent, best.used
                 if review is not None:
                     best = framing.tried([best], [review])[0]
@@ -280,7 +284,7 @@ class Trackers:
         """Refuse further members that do not fit into the memory now free."""
         core = sum(leaf.nbytes for leaf in jax.tree.leaves(state.core))
         held = core + sum(leaf.nbytes for model in state.cps for leaf in jax.tree.leaves(model.state.core))
-        held += recent_bytes(self.shape)
+        held += recent_bytes(self.shape) + (0 if state.novelty is None else state.novelty.nbytes)
         if self.period is not None:
             held += seasons.most_bytes(math.prod(self.shape), self.period) + most_bytes(math.prod(self.shape))
         work = CORE_WORK * core + sum(dense_bytes(model.state.config, self.shape)[1] for model in state.cps)

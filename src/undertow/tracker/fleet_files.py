@@ -64,6 +64,8 @@ def packed(trackers: Trackers) -> Checkpoint:
         arrays[f"frame.{name}"] = np.array([getattr(past.frame or Frame(), name) for past in pasts], kind)
     header = {"model": "tracker", "tracker_version": files.STATE_VERSION, "groups": groups}
     header["clocks"] = [asdict(past.clock) for past in pasts]
+    novelties = [past_files.of_novelty(past.novelty) for past in pasts]
+    arrays |= {name: np.stack([one[name] for one in novelties]) for name in (novelties[0] if pasts else ())}
     if trackers.period is None:
         return header, arrays
     for number, past in enumerate(pasts):
@@ -110,16 +112,21 @@ def _trackers(header: dict[str, Any], arrays: dict[str, Any]) -> Trackers:
     values, mask = arrays["recent.values"], arrays["recent.mask"]
     if values.shape != mask.shape or values.shape[1:] != trackers.shape or mask.dtype != bool:
         raise ValueError(f"recent slices are {values.dtype}{values.shape}")
+    novelties = {name: array for name, array in arrays.items() if name.startswith("novelty.")}
+    held = header["tracker_version"] == files.STATE_VERSION
+    entries = math.prod(trackers.shape)
     for index, member in enumerate(trackers.ids.tolist()):
         first = int(ends[index]) - int(arrays["recent"][index])
         recent = tuple(Slice(values[one].copy(), mask[one].copy()) for one in range(first, int(ends[index])))
         frame = Frame(*(arrays[f"frame.{part}"][index].item() for part in FRAME)) if arrays["framed"][index] else None
         seen, used = (int(arrays[part][index]) for part in ("seen", "used"))
         past = Past(frame, recent, seen, used, _history(seen, index, arrays))
+        own = {name: array[index] for name, array in novelties.items()}
+        past = replace(past, novelty=past_files.novelty(own, entries, held))
         if "clocks" in header:  # earlier fleets knew no times: theirs begin with the next slice
             past = replace(past, clock=past_files.clock({"clock": header["clocks"][index]}))
         if period is not None:
-            saved, own, entries = header["pasts"][index], earlier.get(index, {}), math.prod(trackers.shape)
+            saved, own = header["pasts"][index], earlier.get(index, {})
             season, ahead = past_files.season(saved, own, entries), past_files.ahead(saved, own, entries)
             past = replace(past, season=season, ahead=ahead)
         trackers.pasts[member] = past

@@ -47,6 +47,7 @@ class FleetOutput:
         given: The slices.
         repeating_since: The first of the slices of a member that are all equal (n,); −1 where they are not.
         slices: How many each has had (n,).
+        unlike: How unlike its whole past the slice of each is (n,).
         dtype: Of all arrays.
     """
 
@@ -61,6 +62,7 @@ class FleetOutput:
     given: Floats
     repeating_since: NDArray[np.int64]
     slices: NDArray[np.int64]
+    unlike: Floats
     dtype: Any
     indices: None = None
 
@@ -100,6 +102,10 @@ class FleetOutput:
         """Of the predictors (n, K), NaN for those who were absent."""
         weights = self._fetched[0].weights.astype(np.float64)
         return np.where(self.present[:, None], weights, np.nan)
+
+    def novelty(self) -> Floats:
+        """How unlike its whole past the slice of each member is; NaN for those who were absent."""
+        return np.where(self.present, self.unlike, np.nan)
 
     def rank(self) -> NDArray[np.int32]:
         """Components of the CP model."""
@@ -164,6 +170,7 @@ class FleetOutput:
             found.ranks,
             beyond,
             given=Slice(self.given[number], mask),
+            unlike=float(self.unlike[number]),
         )
         since = int(self.repeating_since[number])
         return one if since < 0 else one.repeated(since)

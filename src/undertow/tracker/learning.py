@@ -22,6 +22,7 @@ from undertow.tracker.frame import Frame
 from undertow.tracker.growing import grown
 from undertow.tracker.happened import BEHIND, can_wait, happened, is_kept
 from undertow.tracker.judging import Verdict
+from undertow.tracker.novelty import newest
 from undertow.tracker.output import TrackerOutput, noticed, settings, summed_up
 from undertow.tracker.phases import Found
 from undertow.tracker.predictors import registry
@@ -125,6 +126,7 @@ def reported(
         said=said,
         beyond=None if beyond is None else (beyond, given.values),
         asked=state.core.events.after,
+        unlike=newest(state.novelty),
         summary=summary,
         active=active,
     )

@@ -42,6 +42,7 @@ class TrackerOutput:
         found: What is wrong beyond single entries, or what finds out.
         beyond: Which entries were too large to compute with, and the slice; None where there were none.
         repeating_since: The first of the slices that are all equal; −1 where they are not.
+        unlike: How unlike the whole past the slice is.
         asked: What the user asked for of the stream: after how many slices changes are believed, 0 for nothing.
         summary: `summed_up`, where that is on the device.
         active: Of every CP model, which slots for components are in use; none where the state has that on the host.
@@ -59,6 +60,7 @@ class TrackerOutput:
     ranks: Any = ()
     beyond: tuple[NDArray[np.bool_], Floats] | None = None
     repeating_since: int = -1
+    unlike: float = float("nan")
     indices: None = None
     given: Slice | None = None
     said: Any = None
@@ -125,6 +127,10 @@ class TrackerOutput:
     def innovations(self) -> Floats:
         """What was not predicted, in standard deviations."""
         return self._shaped(np.asarray(self._fetched("innovation"), np.float64))
+
+    def novelty(self) -> float:
+        """How unlike the whole past the slice and those just before it are; 1 is usual."""
+        return self.unlike
 
     def weights(self) -> dict[str, float]:
         """Of the predictors, by name."""

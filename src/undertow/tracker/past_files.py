@@ -1,4 +1,4 @@
-"""Season, forecasts and times of a tracker in a checkpoint."""
+"""Season, forecasts, novelty and times of a tracker in a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from undertow.tracker.ahead import CANDIDATES, MOST_SCORED, Ahead, Pending, Scored
 from undertow.tracker.clock import Clock
+from undertow.tracker.novelty import Novelty, start
 from undertow.tracker.predictors.level import LevelState
 from undertow.tracker.season import LEVEL, Season
 
@@ -90,6 +91,20 @@ def ahead(header: dict[str, Any], arrays: dict[str, Any], entries: int) -> Ahead
         for horizon, (factor, count, *excess) in header["scored"].items()
     }
     return Ahead(pending, scored)
+
+
+def of_novelty(known: Novelty | None) -> dict[str, Any]:
+    """By name."""
+    return {} if known is None else {f"novelty.{name}": np.asarray(part) for name, part in vars(known).items()}
+
+
+def novelty(arrays: dict[str, Any], entries: int, held: bool) -> Novelty | None:
+    """The whole past, if the file holds it; else it begins with the next slice."""
+    fresh = start(entries)
+    if fresh is None or not held:
+        return fresh
+    parts = {name: _array(arrays, f"novelty.{name}", np.shape(part), np.float64) for name, part in vars(fresh).items()}
+    return Novelty(**{**parts, "newest": float(parts["newest"])})  # type: ignore[arg-type]
 
 
 def clock(header: dict[str, Any]) -> Clock:

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from undertow.engine.state import State
 from undertow.inputs.dense import Slice
 from undertow.model.step import init_core
-from undertow.tracker import neighbours
+from undertow.tracker import neighbours, novelty
 from undertow.tracker import season as seasons
 from undertow.tracker.ahead import MOST_SCORED, Ahead, Pending
 from undertow.tracker.core import Core, fresh_core
+from undertow.tracker.novelty import Novelty
 from undertow.tracker.season import Season
 from undertow.tracker.state import Tracking, caught_up
 
@@ -49,6 +50,7 @@ def rearranged(state: Tracking, places: Places) -> Tracking:
         core=replace(_core(state.core, flat), neighbours=neighbours.of_shape(state.core.neighbours, shape)),
         cps=tuple(replace(one, state=model(one.state, places)) for one in state.cps),
         recent=tuple(_slice(one, flat, shape) for one in state.recent),
+        novelty=_novelty(state.novelty, flat),
         season=None if state.season is None else _season(state.season, flat),
         ahead=_ahead(state.ahead, math.prod(state.shape), flat),
         heard=tuple(
@@ -179,6 +181,25 @@ def _slice(one: Slice, flat: NDArray[np.int64], shape: tuple[int, ...]) -> Slice
         _moved(part.ravel(), np.zeros(len(flat), part.dtype), 0, flat).reshape(shape) for part in (one.values, one.mask)
     )
     return Slice(values, mask, one.filled)
+
+
+def _novelty(known: Novelty | None, flat: NDArray[np.int64]) -> Novelty | None:
+    """The whole past; that of new entries is empty."""
+    fresh = novelty.start(len(flat))
+    if known is None or fresh is None:
+        return fresh
+
+    def moved(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        return _moved(old, new, old.ndim - 1, flat)
+
+    return Novelty(
+        count=moved(known.count, fresh.count),
+        mean=moved(known.mean, fresh.mean),
+        variance=moved(known.variance, fresh.variance),
+        averages=moved(known.averages, fresh.averages),
+        squares=moved(known.squares, fresh.squares),
+        newest=known.newest,
+    )
 
 
 def _season(season: Season, flat: NDArray[np.int64]) -> Season:

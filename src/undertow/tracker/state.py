@@ -15,12 +15,14 @@ from undertow.engine.history import REPEATS_ONLY, History, Verdict
 from undertow.inputs.dense import Slice
 from undertow.programs.program import program
 from undertow.tracker import answering
+from undertow.tracker import novelty as novelties
 from undertow.tracker import season as seasons
 from undertow.tracker.ahead import Ahead
 from undertow.tracker.clock import Clock, advanced
 from undertow.tracker.core import Core, fresh_core
 from undertow.tracker.frame import Frame
 from undertow.tracker.happened import Happened, being_compared, taken_in
+from undertow.tracker.novelty import Novelty
 from undertow.tracker.predictors.cp import CP, configs
 from undertow.tracker.recent import CONSTANT_FOR
 from undertow.tracker.season import Season
@@ -43,6 +45,7 @@ class Past:
         seen: Number of slices, empty ones included.
         used: Number of those that were learned from, since the stream is what it is.
         history: Whether the data repeat themselves.
+        novelty: How unlike the whole past the newest slice is; None for large slices.
         season: What earlier cycles were like; None while slices are learned anew in another frame.
         ahead: Forecasts, and how earlier ones turned out.
         clock: Times of the slices.
@@ -53,6 +56,7 @@ class Past:
     seen: int = 0
     used: int = 0
     history: History = REPEATS_ONLY
+    novelty: Novelty | None = None
     season: Season | None = None
     ahead: Ahead = field(default_factory=Ahead)
     clock: Clock = field(default_factory=Clock)
@@ -87,14 +91,15 @@ def start(shape: tuple[int, ...], period: int = 0, believed_after: Any = 0) -> T
     entries = math.prod(shape)
     core = new_core(entries, len(models), shape)
     core = replace(core, events=replace(core.events, after=jax.device_put(np.asarray(believed_after, np.int32))))
-    return Tracking(shape=shape, core=core, cps=models, season=seasons.start(entries, period))
+    season, novelty = seasons.start(entries, period), novelties.start(entries)
+    return Tracking(shape=shape, core=core, cps=models, season=season, novelty=novelty)
 
 
 def anew(blank: Tracking, state: Tracking) -> Tracking:
     """What has seen nothing, with what is known of a stream without its arrays."""
     core = replace(blank.core, events=replace(blank.core.events, after=state.core.events.after))
     fresh = replace(blank, core=core, frame=state.frame, recent=state.recent, seen=state.seen, used=state.used)
-    return replace(fresh, history=state.history, season=None)
+    return replace(fresh, history=state.history, novelty=state.novelty, season=None)
 
 
 def noted(state: Tracking, given: Slice, time: Any = None) -> tuple[Tracking, Verdict, float]:
@@ -105,7 +110,8 @@ def noted(state: Tracking, given: Slice, time: Any = None) -> tuple[Tracking, Ve
     """
     clock, steps = advanced(state.clock, time)
     history, verdict = state.history.judge(given, unit=0.0, learned=state.used, window=CONSTANT_FOR)
-    return replace(state, seen=state.seen + 1, history=history, clock=clock), verdict, steps
+    novelty = novelties.with_slice(state.novelty, given, verdict.frozen)
+    return replace(state, seen=state.seen + 1, history=history, novelty=novelty, clock=clock), verdict, steps
 
 
 def caught_up(state: Tracking, behind: int = 0) -> Tracking:
