@@ -93,6 +93,7 @@ def test_a_flipped_bit_in_alerts_that_still_parse_is_found_and_not_gone_on_with(
     flip(path, 50 if "parquet" in name else max(whole.rfind(digit) for digit in b"24680"))  # 4 becomes 5
     (damage,) = verify(folder).damage
     assert path.name in damage
+    assert "restore" not in damage
     with pytest.raises(RunError, match=r"damaged.*: restore it from a copy"):
         run_stub(folder, StubStream(20), resume=True, **options)
     path.write_bytes(whole)

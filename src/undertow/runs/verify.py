@@ -68,7 +68,7 @@ def verify(folder: Path) -> Verification:
             if path.suffix in (".csv", ".jsonl") and path.stem in marks:
                 checked(path, marks)
         except (OSError, ValueError) as error:
-            damage.append(reason(error))
+            damage.append(reason(error).partition(": restore it")[0])  # who shows it says what to do
     damage += checkpoints.damage()
     return Verification(chunks, with_checksums, tuple(damage))
 
