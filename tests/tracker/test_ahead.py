@@ -6,12 +6,17 @@ import pytest
 from undertow.tracker import ahead as forecasts
 from undertow.tracker.ahead import CANDIDATES, Ahead, Pending
 from undertow.tracker.scales import LINEAR, LOG
+from undertow.tracker.season import start
 
 ENTRIES = 50
 
 
 def weights_of(gram):
     return np.asarray(forecasts._combined(gram, np.float32(0), np.eye(len(CANDIDATES), dtype=np.float32), LINEAR))
+
+
+def width(scored):
+    return forecasts.quantile(scored.spread) + scored.factor
 
 
 def pending(means, due=0, std=1.0):
@@ -54,7 +59,7 @@ def test_weights_are_of_inverse_variances():
 @pytest.mark.parametrize("std", [0.1, 1.0, 10.0])
 def test_error_bars_are_calibrated(std):
     scored = followed([2, 9, 9, 9, 9, 9], std=std, slices=200)
-    assert np.exp(scored.factor) * std == pytest.approx(2 / np.sqrt(1 + 5 * (2 / 9) ** 2), rel=0.15)
+    assert np.exp(width(scored)) * std == pytest.approx(2 / np.sqrt(1 + 5 * (2 / 9) ** 2), rel=0.15)
 
 
 def test_error_bars_hold_where_few_entries_are_observed():
@@ -64,7 +69,7 @@ def test_error_bars_hold_where_few_entries_are_observed():
     for clock in range(400):
         truth = rng.normal(size=ENTRIES).astype(np.float32)
         if clock > 100:
-            held.append(np.abs(truth[few]) <= 1.96 * np.exp(state.scored[1].factor))
+            held.append(np.abs(truth[few]) <= 1.96 * np.exp(forecasts.factor_of(state, 1)))
         state = Ahead(pending(np.zeros((len(CANDIDATES), ENTRIES)), clock), state.scored)
         state = forecasts.scored(state, clock, truth, few, LINEAR)
     assert 0.93 < np.mean(held) < 0.97
@@ -90,9 +95,13 @@ def test_what_is_far_is_remembered_for_longer():
     state = Ahead({horizon: pending(np.zeros((len(CANDIDATES), ENTRIES)))[1] for horizon in (1, 8)})
     truth = np.ones(ENTRIES, np.float32)
     state = forecasts.scored(state, 0, truth, np.ones(ENTRIES, bool), LINEAR)
-    after = forecasts.with_scores(state, 1, [1, 8], [(0 * state.scored[1].gram, 0.0, 0.0, 0.0)] * 2, ENTRIES)
+    after = forecasts.with_scores(
+        state, 1, [1, 8], [(0 * state.scored[1].gram, 0.0, 0 * state.scored[1].spread, 0.0)] * 2, ENTRIES
+    )
     for horizon, kept in ((1, 0.9), (8, 1 - 1 / 80)):
-        np.testing.assert_allclose(after.scored[horizon].gram, kept * state.scored[horizon].gram, rtol=1e-6)
+        for name in ("gram", "spread"):
+            known, before = (getattr(one.scored[horizon], name) for one in (after, state))
+            np.testing.assert_allclose(known, kept * before, rtol=1e-6)
 
 
 def test_candidates_are_weighed_in_the_units_of_the_data():
@@ -136,7 +145,7 @@ def test_error_bars_hold_on_the_whole_where_slices_are_uneven(odd):
     for clock in range(600):
         truth = rng.normal(size=ENTRIES).astype(np.float32) * (5 if rng.random() < odd else 1)
         if clock > 100:
-            held.append(np.abs(truth) <= 1.96 * np.exp(state.scored[1].factor))
+            held.append(np.abs(truth) <= 1.96 * np.exp(forecasts.factor_of(state, 1)))
         state = Ahead(pending(np.zeros((len(CANDIDATES), ENTRIES)), clock), state.scored)
         state = forecasts.scored(state, clock, truth, np.ones(ENTRIES, bool), LINEAR)
     assert 0.94 < np.mean(held) < 0.96
@@ -159,6 +168,37 @@ def test_horizons_of_whole_days_teach_each_other():
     for horizon, likes_the_last in ((108, True), (216, True), (124, False), (130, False)):
         gram = forecasts.nearby(state, horizon, period=108).gram
         assert (np.argmax(weights_of(gram)) == 1) == likes_the_last
+
+
+def test_what_is_known_of_whole_days_says_nothing_of_other_horizons():
+    """A day ahead the last answer is of the same hour, an hour less it is not; so it was 16 hours ahead."""
+    good, bad = np.eye(len(CANDIDATES), dtype=np.float32), np.eye(len(CANDIDATES), dtype=np.float32)
+    good[1, 1], bad[1, 1] = 0.01, 100.0
+    state = Ahead({}, {16: forecasts.Scored(bad, count=9), 24: forecasts.Scored(good, count=9)})
+    for horizon, likes_the_last in ((23, False), (24, True), (25, False), (48, True)):
+        gram = forecasts.nearby(state, horizon, period=24).gram
+        assert (np.argmax(weights_of(gram)) == 1) == likes_the_last
+
+
+def test_a_season_that_is_found_begins_anew():
+    before = Ahead(
+        pending(np.zeros((len(CANDIDATES), ENTRIES))), {1: forecasts.Scored(np.eye(len(CANDIDATES)), count=9)}
+    )
+    means, std = np.ones((1, len(CANDIDATES), ENTRIES), np.float32), np.ones(ENTRIES, np.float32)
+    same = forecasts.with_forecasts(before, start(ENTRIES), [1], means, std)
+    assert (len(same.pending[1]), list(same.scored)) == (2, [1])
+    after = forecasts.with_forecasts(before, start(ENTRIES, period=24), [1], means, std)
+    assert (len(after.pending[1]), after.scored, after.period) == (1, {}, 24)
+
+
+@pytest.mark.parametrize("forecasts_known", [1, 4, 9])
+def test_error_bars_are_the_quantile_of_what_was_off_lately(forecasts_known):
+    """Of all entries of all forecasts together, and a little more for the one that is to come."""
+    off = np.exp(np.random.default_rng(2).normal(size=100_000))
+    edges = forecasts.LOWEST + forecasts.WIDTH * np.arange(forecasts.BINS + 1)
+    spread = forecasts_known * np.histogram(np.log(off / 1.96), edges)[0] / off.size
+    level = 0.95 + 0.05 / (1 + forecasts_known)
+    assert 1.96 * np.exp(forecasts.quantile(spread)) == pytest.approx(np.quantile(off, level), rel=0.02)
 
 
 def test_where_fitted_weights_do_worse_the_last_answer_counts():
@@ -188,5 +228,5 @@ def test_outliers_are_part_of_what_comes_and_decide_no_weights():
             state = forecasts.scored(state, clock, truth, np.ones(ENTRIES, bool), LINEAR)
         states.append(state.scored[1])
     clean, spiky = states
-    assert np.exp(clean.factor) < np.exp(spiky.factor) < 1.5 * np.exp(clean.factor)
+    assert np.exp(width(clean)) < np.exp(width(spiky)) < 1.5 * np.exp(width(clean))
     assert np.abs(weights_of(spiky.gram) - weights_of(clean.gram)).max() < 0.1

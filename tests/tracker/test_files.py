@@ -16,7 +16,7 @@ from undertow.serialization.container import CheckpointError
 from undertow.tracker import files
 from undertow.tracker import season as seasons
 from undertow.tracker import state as states
-from undertow.tracker.ahead import CANDIDATES, Ahead, Pending, Scored
+from undertow.tracker.ahead import BINS, CANDIDATES, Ahead, Pending, Scored
 from undertow.tracker.clock import Clock
 from undertow.tracker.frame import Frame
 
@@ -40,6 +40,7 @@ def state():
         season = seasons.remembered(season, *rng.normal(size=(2, 6)), np.zeros(6), np.ones(6))
     one = Pending(12, rng.normal(size=(len(CANDIDATES), 6)).astype(np.float32), np.ones(6, np.float32))
     gram = rng.normal(size=(len(CANDIDATES), len(CANDIDATES))).astype(np.float32)
+    spread = rng.random(BINS).astype(np.float32)
     recent = (as_slice(rng.normal(size=SHAPE)), as_slice([[1.0, np.nan], [2.0, 3.0], [0.1, 1e300]]))
     return states.Tracking(
         shape=SHAPE,
@@ -51,7 +52,7 @@ def state():
         used=5,
         novelty=replace(begun.novelty, **{name: rng.random(part.shape) for name, part in own.items()}, newest=2.5),
         season=season,
-        ahead=Ahead({2: (one, one)}, {1: Scored(gram, 0.1, 3, -0.7)}),
+        ahead=Ahead({2: (one, one)}, {1: Scored(gram, spread, 0.1, 3, -0.7)}, 4),
         clock=Clock(1 / 3, (0.1, 0.2), 7),
     )
 
@@ -145,21 +146,24 @@ def test_headers_that_say_something_else_are_refused(content, name, value):
     refused((header | {name: value}, arrays), "does not fit this Undertow")
 
 
-def test_files_of_the_version_before_are_completed(content):
+@pytest.mark.parametrize(("version", "missing"), [(9, 9), (10, 1)])
+def test_files_of_versions_before_are_completed(content, version, missing):
     header, arrays = content
-    added = {name for name in arrays if name.startswith("core.zeros.") or name.startswith("core.events.former")}
-    assert len(added) == 8
-    one_before = {name: array for name, array in arrays.items() if not name.startswith("novelty.")}
-    kept = {name: array for name, array in one_before.items() if name not in added}
-    refused((header, one_before), "does not fit this Undertow")
-    state = files.unpacked((header | {"state_version": 10}, one_before), "state.ckpt")
-    assert not state.novelty.count.any()
-    np.testing.assert_array_equal(state.core.zeros.count, arrays["core.zeros.count"])
+    begins = ("scored.1.spread", "core.zeros.", "core.events.former")[: 1 if version == 10 else 3]
+    added = {name for name in arrays if name.startswith(begins)}
+    assert len(added) == missing
+    kept = {name: array for name, array in arrays.items() if name not in added and not name.startswith("novelty.")}
     refused((header, kept), "does not fit this Undertow")
-    state = files.unpacked((header | {"state_version": 9}, kept), "state.ckpt")
+    state = files.unpacked((header | {"state_version": version}, kept), "state.ckpt")
+    assert not state.novelty.count.any()
+    assert (state.ahead.scored[1].spread == 0).all()
+    assert state.ahead.scored[1].factor == 0.1
+    np.testing.assert_array_equal(state.core.last, arrays["core.last"])
+    if version == 10:
+        np.testing.assert_array_equal(state.core.zeros.count, arrays["core.zeros.count"])
+        return
     assert np.isnan(state.core.events.former).all()
     assert not state.core.zeros.count.any()
-    np.testing.assert_array_equal(state.core.last, arrays["core.last"])
 
 
 @pytest.mark.parametrize(

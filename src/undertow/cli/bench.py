@@ -124,7 +124,7 @@ def forecast(
     methods: Annotated[str | None, typer.Option(help="Separated by commas; all by default.")] = None,
     data: Data = None,
 ) -> None:
-    """Forecasts of recordings, one slice and one day ahead, beside simple methods, Holt–Winters and SOFIA."""
+    """Forecasts of recordings, from a slice to a day ahead, beside simple methods, Holt–Winters and SOFIA."""
     from undertow.lab.names import separated
     from undertow.lab.studies.forecast import forecasts
 

@@ -6,8 +6,11 @@ candidates by the same non-negative least squares as the tracker does (`combinat
 theirs: about as long, and at about the same phase of the season. Far ahead, where few independent errors are known,
 weights fitted to them may do worse than the last answer alone: how both have done decides how much of it is mixed in.
 
-The standard deviation of a forecast is that of one step times a factor f, log f ← log f + η (share beyond ±1.96 std −
-5 %), so that in the long run 95 % of what comes lies within, outliers included, however uneven slices are.
+The standard deviation of a forecast is that of one step times a factor: the quantile of what forecasts of horizons like
+it were off by lately, in standard deviations, times f, log f ← log f + η (share beyond ±1.96 std − 5 %), so that in the
+long run 95 % of what comes lies within, outliers included, however uneven slices are.
+
+A season that is found changes all forecasts: what was known of them begins anew.
 """
 
 from __future__ import annotations
@@ -45,8 +48,10 @@ MEMORY = 10
 """Horizons after which errors are forgotten: what is said of tomorrow is judged by days, at all their hours."""
 COVERED = 0.95
 """Of what comes, within the error bars."""
-FIRST_SCORES, FACTOR_STEP = 3, 0.3
-"""Forecasts from whose quantiles the factor of error bars begins, and η: then it follows the share beyond them."""
+FACTOR_STEP = 0.3
+"""η."""
+LOWEST, WIDTH, BINS = -4.0, 0.1, 80
+"""Of the histogram of log (error / 1.96 std)."""
 BLOCK = 16
 """Horizons are computed in blocks of this size, so that few programs are compiled."""
 TOGETHER = 4
@@ -57,8 +62,9 @@ LAST = CANDIDATES.index("last")
 NEARNESS = 3.0
 """How fast the errors of other horizons lose their worth: by 2 to this power for every factor of two."""
 CYCLE = 8.0
-"""Factors of two that a whole cycle between the phases of two horizons is worth: of horizons about as long as a day,
-those of whole days are unlike the others."""
+"""Factors of two that a whole cycle between the phases of two horizons is worth."""
+UNLIKE = 4.0
+"""Factors of two between horizons of whole cycles and others: in a day it is the same hour, in 23 hours it is not."""
 CONFIDENCE = 2.0
 """Power of the ratio of errors by which the combination and the last answer count, per independent forecast."""
 EXACT = 1e-8
@@ -89,19 +95,22 @@ class Scored:
 
     Attributes:
         gram: Errors of the candidates (C, C).
-        factor: Log factor of the error bars.
+        spread: Histogram of log (error / 1.96 std) of the entries (BINS,), discounted, in independent forecasts.
+        factor: log f.
         count: How many.
         excess: Σ log (error of the combination / error of the last answer), discounted, in independent forecasts.
     """
 
     gram: Floats
+    spread: Floats = field(default_factory=lambda: np.zeros(BINS, np.float32))
     factor: float = 0.0
     count: int = 0
     excess: float = 0.0
 
 
 class Learned(NamedTuple):
-    """What forecasts of horizons like one have taught: as `Scored`; that of the last answer in place of excess."""
+    """What forecasts of horizons like one have taught: as `Scored`, with the whole log factor of the error bars; the
+    share of the last answer in place of excess."""
 
     gram: Floats
     factor: np.float32
@@ -110,10 +119,11 @@ class Learned(NamedTuple):
 
 @dataclass(frozen=True)
 class Ahead:
-    """Forecasts that are pending, and how earlier ones turned out, by horizon."""
+    """Forecasts that are pending, and how earlier ones turned out, by horizon; the period that these were made with."""
 
     pending: dict[int, tuple[Pending, ...]] = field(default_factory=dict)
     scored: dict[int, Scored] = field(default_factory=dict)
+    period: int = 0
 
 
 def most_bytes(entries: int) -> int:
@@ -198,7 +208,18 @@ def due_at(ahead: Ahead, clock: int) -> list[tuple[int, Pending]]:
 
 def factor_of(ahead: Ahead, horizon: int) -> np.float32:
     """Log factor of the error bars of a horizon, as its own forecasts have it so far."""
-    return np.float32(ahead.scored[horizon].factor if horizon in ahead.scored else 0)
+    own = ahead.scored.get(horizon)
+    return np.float32(0 if own is None else quantile(own.spread) + own.factor)
+
+
+def quantile(spread: NDArray[Any]) -> float:
+    """Log of what errors are within, over 1.96 std. One more is unlike the m known ones: 95 % + 5 % / (m + 1)."""
+    total = float(spread.sum())
+    if not total:
+        return 0.0
+    level = COVERED + (1 - COVERED) / (1 + total)
+    within = np.cumsum(spread, dtype=np.float64)
+    return LOWEST + WIDTH * float(np.interp(level * within[-1], np.append(0, within), np.arange(BINS + 1)))
 
 
 def with_scores(
@@ -206,19 +227,21 @@ def with_scores(
 ) -> Ahead:
     """With what `compared` has found for these horizons; what was due by now is dropped."""
     table = dict(ahead.scored)
-    for horizon, (gram, excess, needed, beyond) in zip(horizons, found, strict=True):
+    for horizon, (gram, excess, spread, beyond) in zip(horizons, found, strict=True):
         before = table.get(horizon, Scored(np.zeros((len(CANDIDATES),) * 2, np.float32)))
-        if before.count < FIRST_SCORES:
-            factor = before.factor + (float(needed) - before.factor) / (before.count + 1)
-        else:
-            factor = before.factor + FACTOR_STEP * (float(beyond) - (1 - COVERED))
         worth = _interval(horizon, entries) / horizon  # of one forecast, in independent ones
-        kept = np.float32(1 - worth / MEMORY)
-        excess = float(kept) * before.excess + min(worth, 1.0) * float(excess)
-        table[horizon] = Scored(kept * before.gram + np.asarray(gram), factor, before.count + 1, excess)
+        kept, worth = np.float32(1 - worth / MEMORY), min(worth, 1.0)
+        table[horizon] = Scored(
+            kept * before.gram + np.asarray(gram),
+            np.asarray(kept * before.spread + worth * np.asarray(spread), np.float32),
+            # In files of earlier versions f was all there was.
+            before.factor * bool(before.spread.any()) + FACTOR_STEP * (float(beyond) - (1 - COVERED)),
+            before.count + 1,
+            float(kept) * before.excess + worth * float(excess),
+        )
     table = {horizon: one for horizon, one in table.items() if horizon in LADDER or horizon in ahead.pending}
     left = {horizon: tuple(one for one in several if one.due > clock) for horizon, several in ahead.pending.items()}
-    return Ahead({horizon: several for horizon, several in left.items() if several}, table)
+    return replace(ahead, pending={horizon: several for horizon, several in left.items() if several}, scored=table)
 
 
 def asked_now(season: Season) -> list[int]:
@@ -229,6 +252,8 @@ def asked_now(season: Season) -> list[int]:
 
 def with_forecasts(ahead: Ahead, season: Season, horizons: list[int], means: Floats, std: Floats) -> Ahead:
     """With new forecasts (H, C, k), and the standard deviation of the next slice (k,); k as `of_sample` has it."""
+    if ahead.period != period_in(season):
+        ahead = Ahead(period=period_in(season))
     pending = dict(ahead.pending)
     for one, said in zip(horizons, means, strict=True):
         pending[one] = (*pending.get(one, ()), Pending(season.clock + one - 1, said, std))
@@ -294,20 +319,25 @@ def side_by_side(level: Floats, last: Floats, rows: Floats, seasonal: list[tuple
 
 def nearby(ahead: Ahead, horizon: int, period: int = 0) -> Learned:
     """What forecasts of horizons like this one have taught; without any the last answer is half of what is said."""
-    gram, factor, excess, total = np.eye(len(CANDIDATES), dtype=np.float32) * 1e-6, 0.0, 0.0, 0.0
+    gram, spread = np.eye(len(CANDIDATES), dtype=np.float32) * 1e-6, np.zeros(BINS)
+    factor = excess = total = nearest = 0.0
     for other, one in sorted(ahead.scored.items()):  # rounding depends on the order
-        worth = 2.0 ** (-NEARNESS * _distance(horizon, other, period)) * min(one.count, MEMORY)
+        near = 2.0 ** (-NEARNESS * _distance(horizon, other, period))
+        worth = near * min(one.count, MEMORY)
         # In units of the best: errors grow with the horizon, and the nearer one must not be outvoted for that.
         gram = gram + np.float32(worth / max(float(np.diag(one.gram).min()), 1e-12)) * one.gram
+        spread, nearest = spread + near * one.spread, max(nearest, near)
         factor, excess, total = factor + worth * one.factor, excess + worth * one.excess, total + worth
     share = 1 / (1 + np.exp(-CONFIDENCE * excess / max(total, 1e-30)))
-    return Learned(gram, np.float32(factor / max(total, 1e-30)), np.float32(share))
+    width = quantile(spread / max(nearest, 1e-30)) + factor / max(total, 1e-30)
+    return Learned(gram, np.float32(width), np.float32(share))
 
 
 def _distance(one: int, other: int, period: int) -> float:
     """In factors of two: of the lengths of two horizons, and of their phases."""
     apart = abs(one - other) % period / period if period else 0.0
-    return float(abs(np.log2(one / other))) + CYCLE * min(apart, 1 - apart)
+    unlike = period > 0 and (one % period == 0) != (other % period == 0)
+    return float(abs(np.log2(one / other))) + CYCLE * min(apart, 1 - apart) + UNLIKE * unlike
 
 
 @program()
@@ -321,12 +351,12 @@ def compared(
     factors: Array,
     scale: Array,
 ) -> tuple[Array, Array, Array, Array]:
-    """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and three numbers (M,) each.
+    """Of several forecasts (M, C, n) of a slice the errors of their candidates (M, C, C), and what these come to.
 
     Errors are in the units of the data and relative to the slice; their products are divided by the size of the median
     candidate's error, so that Σ ‖error‖ becomes small. Of squares those slices would decide at which everybody is far
-    off, such as the hours of the night. The numbers: by how much the combination did worse than the last answer, as a
-    logarithm; the log factor that error bars needed, and the fraction of the slice beyond them with the ones they had.
+    off, such as the hours of the night. Then by how much the combination did worse than the last answer (a logarithm),
+    the histogram of its errors (M, BINS), and the fraction of the slice beyond its error bars with their factor.
 
     Everything that was observed counts, outliers too: they are part of what comes. Weights do not suffer from them, for
     an outlier is as far from one candidate as from all others, and the weights of all sum to one.
@@ -335,8 +365,7 @@ def compared(
     """
     x, count = scales.plain(values, scale), observed.sum()
     size = jnp.maximum(jnp.where(observed, x**2, 0).sum(), 1e-12 * count)
-    # Below the k-th smallest of n lie k / (n + 1) of what is to come, not k / n.
-    wanted = jnp.minimum(COVERED * (count + 1) / jnp.maximum(count, 1), 1)
+    fraction = observed / jnp.maximum(count, 1)
 
     def one(means: Array, std: Array, gram: Array, share: Array, factor: Array) -> tuple[Array, Array, Array, Array]:
         said = scales.plain(means, scale)
@@ -348,9 +377,10 @@ def compared(
             jnp.log(jnp.maximum(weights @ products @ weights, EXACT) / jnp.maximum(products[LAST, LAST], EXACT)) / 2
         )
         off = jnp.abs(values - scales.scaled(_mixed(weights, share) @ said, scale)) / std
-        widest = jnp.nanquantile(jnp.where(observed, off, jnp.nan), wanted)
-        beyond = (observed & (off > 1.96 * jnp.exp(factor))).sum() / jnp.maximum(count, 1)
-        return products / typical, excess, jnp.log(jnp.maximum(widest / 1.96, 0.1)), beyond
+        place = jnp.clip((jnp.log(off / 1.96) - LOWEST) / WIDTH, 0, BINS - 1)
+        spread = jnp.zeros(BINS).at[jnp.where(observed, place, 0).astype(jnp.int32)].add(fraction)
+        beyond = (fraction * (off > 1.96 * jnp.exp(factor))).sum()
+        return products / typical, excess, spread, beyond
 
     return jax.vmap(one)(means, std, grams, shares, factors)
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from undertow.tracker.ahead import BINS
+
 READABLE = (9, 10)
 """State versions that can be completed."""
 LIKE = "events.flagged_share"
@@ -28,4 +30,5 @@ def completed(arrays: dict[str, Any]) -> dict[str, Any]:
             added[place + name] = np.full_like(arrays[place + like], value)
         one = np.asarray(arrays[place + LIKE])
         added |= {place + name: np.zeros(one.shape[:-1], one.dtype) for name in NUMBERS}
-    return added | arrays
+    grams = [name.removesuffix("gram") for name in arrays if ".scored." in f".{name}" and name.endswith(".gram")]
+    return added | {f"{name}spread": np.zeros(BINS, np.float32) for name in grams} | arrays

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from undertow.tracker.ahead import CANDIDATES, MOST_SCORED, Ahead, Pending, Scored
+from undertow.tracker.ahead import BINS, CANDIDATES, MOST_SCORED, Ahead, Pending, Scored
 from undertow.tracker.clock import Clock
 from undertow.tracker.novelty import Novelty, start
 from undertow.tracker.predictors.level import LevelState
@@ -47,7 +47,7 @@ def arrays(season: Season | None, ahead: Ahead) -> dict[str, Any]:
         found[f"pending.{horizon}.means"] = np.stack([one.means for one in several])
         found[f"pending.{horizon}.std"] = np.stack([one.std for one in several])
     for horizon, scored in sorted(ahead.scored.items()):
-        found[f"scored.{horizon}.gram"] = scored.gram
+        found |= {f"scored.{horizon}.gram": scored.gram, f"scored.{horizon}.spread": scored.spread}
     return found
 
 
@@ -86,11 +86,15 @@ def ahead(header: dict[str, Any], arrays: dict[str, Any], entries: int) -> Ahead
         pending[int(horizon)] = tuple(map(Pending, map(int, dues), means, std))
     scored = {
         int(horizon): Scored(
-            _array(arrays, f"scored.{horizon}.gram", (size, size)), float(factor), int(count), *map(float, excess)
+            _array(arrays, f"scored.{horizon}.gram", (size, size)),
+            _array(arrays, f"scored.{horizon}.spread", (BINS,)),
+            float(factor),
+            int(count),
+            *map(float, excess),
         )
         for horizon, (factor, count, *excess) in header["scored"].items()
     }
-    return Ahead(pending, scored)
+    return Ahead(pending, scored, *map(int, header["season"]["periods"][:1]))
 
 
 def of_novelty(known: Novelty | None) -> dict[str, Any]:

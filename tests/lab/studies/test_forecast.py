@@ -30,9 +30,9 @@ def rows(monkeypatch):
 
 @pytest.mark.slow
 def test_errors_and_coverage(rows, reporter):
-    one, day = forecast.forecasts(None, reporter)
-    assert one.headings == day.headings
-    for table in (one, day):
+    one, most, day = forecast.forecasts(None, reporter)
+    assert one.headings == most.headings == day.headings
+    for table in (one, most, day):
         (row,) = table.rows  # the other recording has no file
         found = dict(zip(table.headings, row, strict=True))
         assert found["recording"] == "tiny"
@@ -49,9 +49,11 @@ def test_errors_and_coverage(rows, reporter):
 
 @pytest.mark.slow
 def test_some_days_and_methods_only(rows, reporter):
-    one, day = forecast.forecasts(["tiny"], reporter, days=7, methods=["last value", "seasonal naive"])
+    one, most, day = forecast.forecasts(["tiny"], reporter, days=7, methods=["last value", "seasonal naive"])
     assert one.headings == ("recording", "last value", "seasonal naive")
     assert one.rows == [("tiny", one.rows[0][1], "0.000")]
+    assert most.rows == [("tiny", most.rows[0][1], "0.000")]
+    assert float(most.rows[0][1]) > 0.1
     assert day.rows == [("tiny", "0.000", "0.000")]
 
 

@@ -1,4 +1,4 @@
-"""Forecasts of recorded streams, one slice and one day ahead: the tracker beside simple methods and SOFIA.
+"""Forecasts of recorded streams, a slice, most of a day and a day ahead: the tracker beside simple methods and SOFIA.
 
 Error: mean over the forecast slices of ‖X − X̂‖ / ‖X‖ on what was recorded. Everybody is given the recording as it is,
 and begins to be judged after four days. Coverage: recorded entries within ±1.96 std.
@@ -51,6 +51,12 @@ ROWS = {
         ForecastRow("radar", radar.load, 720, 24, 1),
     )
 }
+AHEAD: dict[str, Callable[[int], int]] = {
+    "One slice ahead": lambda day: 1,
+    "Seven eighths of a day ahead": lambda day: 7 * day // 8,
+    "One day ahead": lambda day: day,
+}
+"""Horizons by the slices of a day. An eighth less than a day, what was an hour of it ago is of no use."""
 DAYS_BEFORE = 4
 """Days after which forecasts are judged."""
 SOFIA_RANK = 5
@@ -67,7 +73,7 @@ def forecasts(
     days: int | None = None,
     methods: Sequence[str] | None = None,
 ) -> list[StudyTable]:
-    """A table for one slice ahead and one for a day ahead; recordings whose file is missing are left out.
+    """A table for each horizon; recordings whose file is missing are left out.
 
     Args:
         names: Of the recordings; None for all.
@@ -79,7 +85,7 @@ def forecasts(
     wanted = pick("recording", names, ROWS)
     asked = {name: METHODS[name] for name in pick("method", methods, {name: name for name in METHODS})}
     headings = ("recording", *asked, *(["covered"] if next(iter(asked)) == TRACKER else []))
-    tables = [StudyTable(title, headings) for title in ("One slice ahead", "One day ahead")]
+    tables = [StudyTable(title, headings) for title in AHEAD]
     reporter.begin(len(wanted) * len(asked))
     for row in wanted:
         try:
@@ -92,8 +98,7 @@ def forecasts(
             reporter.start(f"{row.name}, {method}", len(values))
             found.append(_judged(follow(values, row.day), values, row, reporter))
             reporter.done()
-            one, far = (error for error, _ in found[-1])
-            reporter.say(f"{row.name}, {method}: {one:.3f} one slice ahead, {far:.3f} one day")
+            reporter.say(f"{row.name}, {method}: {', '.join(f'{error:.3f}' for error, _ in found[-1])}")
         for position, table in enumerate(tables):
             errors = [f"{one[position][0]:.3f}" for one in found]
             covered = [f"{100 * found[0][position][1]:.0f} %"] * (len(headings) - len(errors) - 1)
@@ -102,13 +107,14 @@ def forecasts(
 
 
 def _judged(ahead: Iterator[Ahead], values: Slices, row: ForecastRow, reporter: Reporter) -> list[tuple[float, float]]:
-    """Mean error and coverage one slice and one day ahead."""
-    errors: list[list[tuple[float, float]]] = [[], []]
+    """Mean error and coverage at each horizon."""
+    errors: list[list[tuple[float, float]]] = [[] for _ in AHEAD]
     for now, look in enumerate(ahead):
         reporter.tick()
         if now < DAYS_BEFORE * row.day or now % row.every:
             continue
-        for scores, horizon in zip(errors, (1, row.day), strict=True):
+        for scores, slices in zip(errors, AHEAD.values(), strict=True):
+            horizon = slices(row.day)
             if now + horizon < len(values):
                 scores.append(_score(look(horizon), values[now + horizon]))
     return [(float(np.mean([e for e, _ in one])), float(np.mean([c for _, c in one]))) for one in errors]
