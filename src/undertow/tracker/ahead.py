@@ -110,7 +110,7 @@ class Scored:
 
 class Learned(NamedTuple):
     """What forecasts of horizons like one have taught: as `Scored`, with the whole log factor of the error bars; the
-    share of the last answer in place of excess."""
+    fraction of the last answer in place of excess."""
 
     gram: Floats
     factor: np.float32
