@@ -49,7 +49,7 @@ MEMORY = 10
 COVERED = 0.95
 """Of what comes, within the error bars."""
 FACTOR_STEP = 0.3
-"""η."""
+"""η: how far one score moves the width of the error bars."""
 LOWEST, WIDTH, BINS = -4.0, 0.1, 80
 """Of the histogram of log (error / 1.96 std)."""
 BLOCK = 16
