@@ -6,7 +6,7 @@ from ports import free_port
 from service_of_tests import STUBS, body, service
 from stubs import slice_at
 
-from undertow.service import load, load_check
+from undertow.service import load, load_check, load_run
 
 GOOD = {
     "lost": 0,
@@ -32,6 +32,14 @@ def test_every_promise_counts():
     # Streams that were stepped one by one must be the same to the bit.
     assert load.broken(GOOD | {"together": 1}) != []
     assert load.broken(GOOD | {"together": 1, "largest_difference": 0.0}) == []
+
+
+def test_slices_stay_what_they_were_when_rows_begin_to_fail():
+    run = load_run.Load(5, (6, 5), "load.db", 1)
+    first = [load_run.slice_of(0, number, (6, 5), run.failing) for number in range(50)]
+    later = [load_run.slice_of(0, number, (6, 5), 50) for number in range(53)]
+    np.testing.assert_array_equal(first, later[:50])
+    assert not np.array_equal(later[51], load_run.slice_of(0, 51, (6, 5), run.failing), equal_nan=True)
 
 
 def test_other_results_and_slices_that_are_gone_are_found(tmp_path, monkeypatch):

@@ -74,7 +74,7 @@ class Load:
         self.process: subprocess.Popen[bytes] | None = None
         self.acknowledged = [0] * streams
         self.latency: list[float] = []
-        self.failing = FAILING_FROM
+        self.failing = sys.maxsize  # not before the first slices are known
         self._clients: list[AsyncClient] = []
 
     def start(self) -> None:
@@ -103,7 +103,7 @@ class Load:
         """Every stream learns its first slices, within this time: programs are compiled by then."""
         async with self._progress("first slices"):
             await asyncio.gather(*self._feeding(end=time.monotonic() + seconds, slices=slices))
-        self.failing = max(self.failing, *self.acknowledged)
+        self.failing = max(FAILING_FROM, *self.acknowledged)
         self.latency.clear()
 
     async def paced(self, seconds: float, every: float) -> dict[str, Any]:
