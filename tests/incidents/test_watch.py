@@ -108,8 +108,8 @@ def test_a_change_that_is_believed_closes_its_incident():
     def change(slices):
         slices[80:84, 1, 1] = 11.0
 
-    def means(t):
-        return np.where(np.arange(30).reshape(6, 5) == 6, 11.0 * (t > 83), 0.0)
+    def means(t):  # the model follows within four slices
+        return np.where(np.arange(30).reshape(6, 5) == 6, 11.0 * np.clip((t - 83) / 4, 0, 1), 0.0)
 
     changes, _ = watched(planted(change), events={83: {"changed": (np.array([1]), np.array([1]))}}, means=means)
     found = only(changes)

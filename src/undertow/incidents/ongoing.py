@@ -76,11 +76,13 @@ def believed(one: Open, seen: Seen, scores: Scores) -> bool:
 def known_as(one: Open, seen: Seen) -> Kind:
     """What an incident is called when it is closed: a change, if the model has followed it and it has not returned.
 
-    It is followed soon, if at all: what is expected moves with the hours of the day, too, but not within a slice.
+    Where the model did not say so it is followed soon, if at all: what is expected moves with the hours of the day,
+    too, but not within a slice.
     """
     kind = one.incident.kind
     now = float(seen.expected[one.place])
-    moved = [level - one.expected for level in (now, now if one.after is None else one.after)]
+    soon = now if one.believed >= 0 or one.after is None else one.after
+    moved = [level - one.expected for level in (now, soon)]
     stays = min(part / (one.incident.amount or 1.0) for part in moved) > KEPT_SHARE
     if not stays or (one.believed < 0 and kind not in ("entry", "row", "block")):
         return kind
