@@ -220,6 +220,19 @@ def test_gross_errors_of_single_entries_do_not_count(kind):
     assert left <= 0.1 * sum((one.values > np.max(clean)).sum() for one in recent)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("slices", [2, 3])
+def test_what_is_raised_in_few_observations_does_not_make_a_scale(slices, seed):
+    """Of entries that are observed twice nobody can say which time was wrong."""
+    draw = np.random.default_rng(seed)
+    size = draw.uniform(0.2, 2, (40, 40))
+    arrays = [size + 0.05 * draw.normal(size=size.shape) for _ in range(slices)]
+    for array in arrays:
+        array[draw.random(size.shape) < 0.02] += 10
+        array[draw.random(size.shape) > 0.2] = np.nan
+    assert choose(slices_of(arrays)).scale == LINEAR
+
+
 def test_counts_that_are_mostly_zero_are_no_errors():
     rng = np.random.default_rng(0)
     recent = slices_of([rng.poisson(0.05, SHAPE).astype(float) for _ in range(SLICES)])

@@ -28,8 +28,11 @@ FEWEST_CHANGES = 40
 """Changes of entries that must have been seen before another scale than the linear one is believed."""
 NARROW = 2.0
 """Where sizes differ by less than this factor, all scales are alike."""
-ROOT_FROM, LOG_FROM = 0.5, 1.4
-"""Exponents of the variance over the size from which on the scale is the root, or the logarithm."""
+LIMITS = 0.5, 1.4
+"""Exponents of the variance over the size from which on the scale is the root, and the logarithm."""
+STEEPEST = 3.0
+"""Exponents from here on are not those of noise, which grows in proportion at most: what is wrong is larger than the
+rest, and its changes are."""
 FIRM = 0.1
 """How far beyond these limits an exponent must lie to change a scale that is in use."""
 SIGNED = 0.02
@@ -162,7 +165,7 @@ def suggested(recent: Sequence[Slice], current: Frame | None = None) -> int:
     exponent = _exponent(recent)
     if exponent is None:
         return LINEAR if current is None else current.scale
-    limits = [ROOT_FROM, LOG_FROM]
+    limits = list(LIMITS)
     if current is not None:  # leaving the scale in use takes more than entering it
         limits = [limit + (FIRM if current.scale <= number else -FIRM) for number, limit in enumerate(limits)]
     return LOG if exponent > limits[1] else ROOT if exponent > limits[0] else LINEAR
@@ -188,7 +191,17 @@ def _exponent(recent: Sequence[Slice]) -> float | None:
     used = usual > 0
     if used.sum() < 3 or np.ptp(x[used]) < np.log(NARROW):
         return None
-    return float(np.polyfit(x[used], 2 * np.log(usual[used]), 1)[0])
+    slope, between = _slopes(x[used], 2 * np.log(usual[used]))
+    clear = slope < STEEPEST and np.digitize(slope, LIMITS) == np.digitize(between, LIMITS)
+    return slope if clear else None
+
+
+def _slopes(x: Floats, y: Floats) -> tuple[float, float]:
+    """Slope by least squares, and the median of those between two points, which a few that are wrong do not move."""
+    one, other = np.triu_indices(len(x), 1)
+    apart = x[one] != x[other]
+    between = (y[one] - y[other])[apart] / (x[one] - x[other])[apart]
+    return float(np.polyfit(x, y, 1)[0]), float(np.median(between))
 
 
 def changes(recent: Sequence[Slice]) -> tuple[Floats, Floats]:

@@ -20,6 +20,8 @@ from undertow.tracker.recent import RECENT
 from undertow.tracker.season import Season
 from undertow.tracker.state import Tracking, anew, caught_up, start
 
+JUDGED = 2
+"""Slices of which at least one is predicted from another."""
 ALONE = 2
 """Frames that a single stream tries."""
 
@@ -66,7 +68,8 @@ def all_in_frame(states: Sequence[Tracking], reviews: Sequence[Review | None]) -
 
 
 def tried(states: Sequence[Tracking], reviews: Sequence[Review | None]) -> list[Tracking]:
-    """In the first frames asked for, unless recent slices are predicted clearly better in others: learned anew.
+    """In the first frames asked for, unless recent slices are predicted clearly better in others, or in the one that is
+    in use: learned anew.
 
     The same state where a frame stays as it is, unless slices are to be learned again.
     """
@@ -75,10 +78,22 @@ def tried(states: Sequence[Tracking], reviews: Sequence[Review | None]) -> list[
     past = {number: usual_slices(states[number].recent[:-1]) for number in asked}
     best = _best({number: one.frames for number, one in asked.items()}, past)
     new = [number for number, one in asked.items() if one.again or best[number] != states[number].frame]
-    replayed = _replayed([replace(states[number], frame=best[number]) for number in new])
-    for number, state in zip(new, replayed, strict=True):
-        made[number] = state
+    frames = [_learned_in(states[number].frame, best[number], len(past[number])) for number in new]
+    tries = [(states[number], one) for number, some in zip(new, frames, strict=True) for one in some]
+    replayed = iter(_replayed([replace(state, frame=one) for state, one in tries]))
+    for number, some in zip(new, frames, strict=True):
+        learned = [next(replayed) for _ in some]
+        losses = [trials.loss(one.core.error, frame) for one, frame in zip(learned, some, strict=True)]
+        # Who changes after more slices than are learned anew forgets the others: that must pay.
+        chosen = trials.best_of(losses) if states[number].used < RECENT else int(np.argmin(losses))
+        if chosen == 0 or asked[number].again:
+            made[number] = learned[chosen]
     return made
+
+
+def _learned_in(current: Frame | None, best: Frame, slices: int) -> tuple[Frame, ...]:
+    """Where the scale is to change, both: what CP models make of a scale is known once they have learned in it."""
+    return (best,) if current is None or current.scale == best.scale or slices < JUDGED else (best, current)
 
 
 def _best(asked: dict[int, tuple[Frame, ...]], past: dict[int, list[Slice]]) -> dict[int, Frame]:
@@ -90,7 +105,8 @@ def _best(asked: dict[int, tuple[Frame, ...]], past: dict[int, list[Slice]]) -> 
         else ()
     )
     best = {number: frames[0] for number, frames in asked.items()}
-    return best | {number: trials.best_of(frames, [next(losses) for _ in frames]) for number, frames in several.items()}
+    chosen = {number: trials.best_of([next(losses) for _ in frames]) for number, frames in several.items()}
+    return best | {number: several[number][position] for number, position in chosen.items()}
 
 
 def _replayed(states: Sequence[Tracking]) -> list[Tracking]:
