@@ -30,6 +30,17 @@ def test_where_noise_is_normal_means_add_up_to_what_was_observed(scale):
     assert middle(known, scale) == pytest.approx(float(scales.expected(LARGE[:1], 0.25, scale)[0]), rel=0.02)
 
 
+def test_noise_in_proportion_adds_up_over_entries_of_all_sizes():
+    """Where the scale is linear, near 0, the same noise is a small one."""
+    draw = np.random.default_rng(4)
+    x = np.exp(1.4 * draw.normal(size=200)) * np.exp(0.5 * draw.normal(size=(500, 200)))
+    z = np.asarray(scales.scaled(jnp.asarray(x), scales.LOG))
+    centres, variance = z.mean(axis=0), jnp.asarray(z.var(axis=0))
+    known = after(z.ravel(), np.tile(centres, 500), np.tile(variance, 500))
+    found = np.asarray(expectation.mean(known, jnp.asarray(centres), variance, scales.LOG))
+    assert found.sum() == pytest.approx(x.mean(axis=0).sum(), rel=0.01)
+
+
 def test_of_variances_that_are_claimed_in_vain_nothing_is_believed():
     known = after(LARGE, LARGE, 0.25)
     assert middle(known) == pytest.approx(float(scales.plain(LARGE[:1], scales.LOG)[0]), rel=1e-5)

@@ -6,9 +6,9 @@ c the data bear out is a factor in [0, 1] that is learned from observations that
 
     mean = x(z) + f c,   f = Σ (x − x(z)) / Σ c,
 
-so that means add up to what was observed. On the logarithmic scale, where noise is in proportion, v is that of the
-stream: variances of single entries also hold what predictors do not agree on, and half an exponential of these does not
-fit what is observed.
+so that means add up to what was observed. On the logarithmic scale, where noise is in proportion to size, v follows
+from one number of the stream, noise over size: variances of single entries also hold what predictors do not agree on,
+and half an exponential of these does not fit what is observed.
 """
 
 from __future__ import annotations
@@ -87,8 +87,9 @@ def learned(
 def _parts(known: Expectation, z: Array, variance: Array, scale: Array) -> tuple[Array, Array]:
     """x(z) and c."""
     middle = jnp.maximum(scales.plain(z, scale), least(known, scale))
-    # The square of the mean root: entries far noisier than the rest do not decide it. Near 0 the scale is linear.
-    share = jnp.tanh(z) ** 2
-    shared = ((share * jnp.sqrt(variance)).sum() / jnp.maximum(share.sum(), 1e-6)) ** 2
-    variance = jnp.where(scale == scales.LOG, shared, variance)
+    # Noise in proportion to size, σ x, is σ tanh z on the scale, which is linear near 0. σ by least squares of roots:
+    # entries far noisier than the rest do not decide it.
+    steep = jnp.abs(jnp.tanh(z))
+    relative = (steep * jnp.sqrt(variance)).sum() / jnp.maximum((steep**2).sum(), 1e-6)
+    variance = jnp.where(scale == scales.LOG, (relative * steep) ** 2, variance)
     return middle, jnp.maximum(scales.expected(z, variance, scale), least(known, scale)) - middle

@@ -120,7 +120,9 @@ def judge(
     weighing = weighed(core, values, mask, scale, level.mean, said, counts, previous, zeros.news(core.zeros, values))
     probability, mean, variance = outliers(core, values, mask, scale, weighing.weights, said, usual)
     innovation = (values - mean) / jnp.sqrt(jnp.maximum(variance, usual))
-    clean = jnp.where(weighing.judged, weight * (1 - probability) * jax.lax.rsqrt(weighing.norm), 0)
+    # Relative to the size of earlier slices: this one is large where its noise is, which must not count less for that.
+    relative = jnp.where(core.size > 0, jax.lax.rsqrt(jnp.maximum(core.size, 1e-30)), 0)
+    clean = jnp.where(weighing.judged, weight * (1 - probability) * relative, 0)
     expected = expectation.learned(core.expectation, values, mean, variance * core.law.spread**2, scale, clean)
     variance, own_noise = answered(weighing.answering, said, weighing.gains, scale)
     early = core.seen < 2
