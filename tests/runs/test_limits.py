@@ -35,7 +35,7 @@ from stubs import StubModel, StubStream, load_stub
 from undertow.runs import RunError, run
 
 if sys.argv[2] == "full":
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16000, 16000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40000, 40000))
 try:
     run(StubStream(400), StubModel(), store=Path(sys.argv[1]), checkpoint_every=20, resume=True, load=load_stub)
 except RunError as error:

@@ -112,7 +112,7 @@ class Places:
             who = np.full(size, NONE)
             who[place[place != NONE]] = np.flatnonzero(place != NONE)
             found.append(
-                None if known is None else [FREE(n) if slot == NONE else known[slot] for n, slot in enumerate(who)]
+                None if known is None else tuple(FREE(n) if slot == NONE else known[slot] for n, slot in enumerate(who))
             )
         return found
 

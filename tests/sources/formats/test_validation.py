@@ -4,6 +4,8 @@ import json
 import os
 import pickle
 import struct
+import subprocess
+import sys
 
 import numcodecs
 import numpy as np
@@ -65,6 +67,23 @@ def test_hdf5_groups_that_contain_themselves_are_read_once(tmp_path):
         open_stream(tmp_path / "round.h5")
     (tmp_path / "round.h5").rename(tmp_path / "round.mat")
     assert open_stream(tmp_path / "round.mat").length == len(numbers())
+
+
+@pytest.mark.full
+def test_what_the_process_that_opens_a_file_has_taken_itself_does_not_count(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "small.h5", "w") as file:
+        file["x"] = np.arange(6.0)
+    code = (
+        "import numpy as np, sys; from pathlib import Path; "
+        "from undertow.sources.formats.validation import hdf5_shapes; "
+        "taken = np.ones(int(3.3 * 2**27)); print(hdf5_shapes(Path(sys.argv[1])), taken.size)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "small.h5")], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("{'x': (6,)}"), done.stderr
 
 
 @pytest.mark.slow

@@ -29,8 +29,8 @@ import h5py
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_AS, ({_PROBE_BYTES}, {_PROBE_BYTES}))
-except (ImportError, OSError, ValueError):  # not on this system, or a lower one is in force
-    resource = None
+except (ImportError, OSError, ValueError):  # not on this system, or a lower limit is in force
+    pass
 seen = []
 def read(item, *where):
     for one in where:
@@ -50,8 +50,12 @@ try:
             text = item.dtype.kind == "O" and item.size < 10**6  # of which each may lie elsewhere
             read(item, *([...] if text else [(0,) * item.ndim, tuple(size - 1 for size in item.shape)]))
 finally:
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
-    if used * (1 if sys.platform == "darwin" else 1024) > {_PROBE_BYTES * 3 // 4}:
+    try:
+        with open("/proc/self/status") as file:  # getrusage has what the process that started this one has taken
+            used = [int(line.split()[1]) for line in file if line.startswith("VmHWM")]
+    except OSError:  # not on this system
+        used = []
+    if used and used[0] > {_PROBE_BYTES * 3 // 4 // 1024}:
         os._exit({_TOO_LARGE})
 """
 _MAX_DATASETS = 10_000
