@@ -21,7 +21,7 @@ demo: $(STAMP) ## run Undertow on a generated stream of traffic matrices and dra
 quick: $(STAMP) ## for every save: the tests that compile nothing large (a minute)
 	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile -m "not slow and not full and not soak"
 
-test: lint ## everything that a change needs: lint, types, imports, tests (about ten minutes; what CI runs)
+test: lint ## everything that a change needs: lint, types, imports, tests (about twelve minutes; what CI runs)
 	$(TEST_ENV) $(RUN) pytest -n 2 --dist loadfile
 
 full: lint ## test, and the long suites: every shape, kills, signals and crash points, fuzzing, with counts (an hour or more)
