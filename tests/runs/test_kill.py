@@ -168,7 +168,7 @@ def source_of(kind, folder):
         ("labels that come and go", 2),
         *(
             pytest.param(kind, 7, marks=pytest.mark.full)
-            for kind in [*MAKERS, "jsonl pipe", "csv pipe", "labels that come"]
+            for kind in [*MAKERS, "jsonl pipe", "csv pipe", "labels that come and go"]
         ),
     ],
 )
